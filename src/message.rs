@@ -1,0 +1,510 @@
+//! The core's own small HTTP vocabulary: what is sent, what comes back, and what goes wrong.
+//!
+//! The `http` and `url` crates would cost a checkout page more than the whole rest of samekey, so
+//! the core does without them; the native transport converts at its edge.
+
+use std::fmt;
+
+/// The request methods that samekey sends.
+///
+/// GET and HEAD are absent on purpose: they have no effect to protect and need no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Method {
+    /// `POST`
+    Post,
+    /// `PATCH`
+    Patch,
+    /// `PUT`; idempotent by HTTP itself, so a key is sent only on request.
+    Put,
+    /// `DELETE`; idempotent by HTTP itself, so a key is sent only on request.
+    Delete,
+}
+
+impl Method {
+    /// The method as it stands on the request line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Post => "POST",
+            Method::Patch => "PATCH",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+        }
+    }
+
+    /// Reads a method, whatever its case.
+    ///
+    /// # Errors
+    /// Says why GET, HEAD and unknown methods are refused.
+    pub fn parse(text: &str) -> Result<Method, InvalidMessage> {
+        match text.to_ascii_uppercase().as_str() {
+            "POST" => Ok(Method::Post),
+            "PATCH" => Ok(Method::Patch),
+            "PUT" => Ok(Method::Put),
+            "DELETE" => Ok(Method::Delete),
+            safe @ ("GET" | "HEAD") => Err(InvalidMessage(format!(
+                "{safe} changes nothing on the server and needs no key; send it with any HTTP client"
+            ))),
+            other => Err(InvalidMessage(format!(
+                "the method {other:?} is not one of POST, PATCH, PUT, DELETE"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A method, URL or header that cannot be sent, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidMessage(pub(crate) String);
+
+/// Header lines in the order they came; names in lower case.
+///
+/// `Debug` shows names only: values may be secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Headers(Vec<(Box<str>, Box<str>)>);
+
+impl Headers {
+    /// No headers.
+    #[must_use]
+    pub fn new() -> Self {
+        Headers::default()
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// Refuses a name that is not an HTTP token and a value with control characters: CR or LF in a
+    /// value would let it write header lines of its own.
+    pub fn push(&mut self, name: &str, value: &str) -> Result<(), InvalidMessage> {
+        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        if name.is_empty() || !name.bytes().all(token) {
+            return Err(InvalidMessage(format!(
+                "{name:?} is not a header name; use letters, digits and dashes"
+            )));
+        }
+        if value.bytes().any(|b| (b < 0x20 && b != b'\t') || b == 0x7f) {
+            return Err(InvalidMessage(format!(
+                "the value of header {name} holds a control character (CR, LF or NUL); remove it"
+            )));
+        }
+        self.0
+            .push((name.to_ascii_lowercase().into(), value.trim().into()));
+        Ok(())
+    }
+
+    /// The first value of `name`, which is given in lower case.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    }
+
+    /// Every value of `name`, which is given in lower case.
+    pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.iter().filter(move |(n, _)| *n == name).map(|(_, v)| v)
+    }
+
+    /// All lines.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// How many lines there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Only the lines whose name passes.
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Headers {
+        Headers(
+            self.0
+                .iter()
+                .filter(|(name, _)| keep(name))
+                .cloned()
+                .collect(),
+        )
+    }
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.iter().map(|(name, _)| name))
+            .finish()
+    }
+}
+
+/// Scheme, host and port: where a request goes.
+///
+/// ```
+/// use samekey::Origin;
+/// let origin = Origin::of("https://api.example.com/payments?x=1")?;
+/// assert_eq!(origin.to_string(), "https://api.example.com");
+/// assert_eq!(origin, Origin::of("HTTPS://API.example.com:443/")?);
+/// # Ok::<(), samekey::InvalidMessage>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    https: bool,
+    host: Box<str>,
+    port: u16,
+}
+
+impl Origin {
+    /// The origin of an absolute `http` or `https` URL.
+    ///
+    /// # Errors
+    /// Refuses what cannot be sent, and credentials inside the URL: they would end up in the
+    /// journal.
+    pub fn of(url: &str) -> Result<Origin, InvalidMessage> {
+        let refuse = |why: &str| InvalidMessage(format!("{:?} {why}", without_query(url)));
+        if let Some(bad) = url
+            .chars()
+            .find(|c| c.is_control() || c.is_whitespace() || !c.is_ascii())
+        {
+            return Err(refuse(&format!("holds {bad:?}; percent-encode it")));
+        }
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return Err(refuse("is not an absolute URL; write https://host/path"));
+        };
+        let https = match scheme.to_ascii_lowercase().as_str() {
+            "https" => true,
+            "http" => false,
+            _ => return Err(refuse("is neither http nor https")),
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err(InvalidMessage(
+                "the URL carries credentials before its host; give them to the credentials callback \
+                 instead, the journal must not hold them"
+                    .into(),
+            ));
+        }
+        let (host, port) = split_port(authority);
+        if host.is_empty() || host == "[]" {
+            return Err(refuse("has no host"));
+        }
+        let port = match port {
+            None => {
+                if https {
+                    443
+                } else {
+                    80
+                }
+            }
+            Some(text) => text.parse().map_err(|_| refuse("has an invalid port"))?,
+        };
+        Ok(Origin {
+            https,
+            host: host.to_ascii_lowercase().into(),
+            port,
+        })
+    }
+
+    /// Whether it is `https`.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.https
+    }
+
+    /// The host, in lower case.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, usual) = if self.https {
+            ("https", 443)
+        } else {
+            ("http", 80)
+        };
+        write!(f, "{scheme}://{}", self.host)?;
+        if self.port == usual {
+            Ok(())
+        } else {
+            write!(f, ":{}", self.port)
+        }
+    }
+}
+
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    let after_host = authority.rfind(']').map_or(0, |i| i + 1);
+    match authority[after_host..].rfind(':') {
+        Some(i) => (
+            &authority[..after_host + i],
+            Some(&authority[after_host + i + 1..]),
+        ),
+        None => (authority, None),
+    }
+}
+
+/// A URL as it may be shown: the query can hold what is nobody's business.
+pub(crate) fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// Resolves a `Location` against the URL that answered with it.
+///
+/// # Errors
+/// Refuses a location that is no URL that could be sent to.
+pub(crate) fn resolve(base: &str, location: &str) -> Result<String, InvalidMessage> {
+    let origin = Origin::of(base)?;
+    let location = location.split('#').next().unwrap_or_default();
+    let absolute = if location.contains("://") {
+        location.to_owned()
+    } else if let Some(rest) = location.strip_prefix("//") {
+        format!(
+            "{}://{rest}",
+            if origin.is_https() { "https" } else { "http" }
+        )
+    } else if location.starts_with('/') {
+        format!("{origin}{location}")
+    } else {
+        let path = without_query(base);
+        let start = path.find("://").map_or(0, |i| i + 3);
+        match (
+            location.starts_with('?') || location.is_empty(),
+            path[start..].rfind('/'),
+        ) {
+            (true, _) => format!("{path}{location}"),
+            (false, Some(slash)) => format!("{}{location}", &path[..=start + slash]),
+            (false, None) => format!("{path}/{location}"),
+        }
+    };
+    Origin::of(&absolute)?;
+    Ok(absolute)
+}
+
+/// The body of an answer, as far as it is known.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Content {
+    /// All of it arrived.
+    Whole(Vec<u8>),
+    /// The connection broke before its end: a status without a body.
+    Lost,
+    /// It was larger than the client's cap and was not read to the end.
+    TooLarge,
+    /// It arrived and was handed out, but the journal does not keep it.
+    NotKept,
+}
+
+impl Content {
+    /// The bytes, if all of them are here.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Content::Whole(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Content::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
+            Content::Lost => f.write_str("Lost"),
+            Content::TooLarge => f.write_str("TooLarge"),
+            Content::NotKept => f.write_str("NotKept"),
+        }
+    }
+}
+
+/// What a server answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// The header lines.
+    pub headers: Headers,
+    /// The body.
+    pub content: Content,
+}
+
+impl Response {
+    /// An answer with a whole body.
+    #[must_use]
+    pub fn new(status: u16, headers: Headers, body: impl Into<Vec<u8>>) -> Self {
+        Response {
+            status,
+            headers,
+            content: Content::Whole(body.into()),
+        }
+    }
+
+    /// Whether the status is 2xx.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// Whether a request that failed can have reached the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Not one byte of it was processed; proven, not guessed.
+    No,
+    /// It may have been.
+    Maybe,
+}
+
+/// How an attempt ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// No address, nobody listening, no route, or no connection in time.
+    Connect,
+    /// The certificate or the protocol of TLS was refused.
+    Tls,
+    /// It was still queued for a connection when it was given up.
+    Queued,
+    /// The window would have closed before the body left.
+    WindowClosed,
+    /// Sending broke off.
+    Write,
+    /// The connection ended before an answer.
+    Reset,
+    /// The same, on a connection that had been idle in the pool.
+    StaleConnection,
+    /// The answer's head was cut off or made no sense.
+    BadHead,
+    /// The attempt took longer than its limit.
+    Timeout,
+    /// The server said that it did not process the request (GOAWAY, REFUSED_STREAM).
+    Refused,
+    /// A browser's `fetch` rejected; it does not say why.
+    Fetch,
+    /// A browser reported a redirect without letting it be seen.
+    OpaqueRedirect,
+    /// The transport could not build the request.
+    Unsendable,
+}
+
+/// An attempt that brought no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Failure {
+    /// What happened.
+    pub kind: FailureKind,
+    /// Whether the request can have reached the server.
+    pub sent: Sent,
+    /// A sentence for people, free of URLs' queries, bodies and credentials.
+    pub detail: Box<str>,
+}
+
+impl Failure {
+    /// A failure with its sentence.
+    #[must_use]
+    pub fn new(kind: FailureKind, sent: Sent, detail: impl Into<Box<str>>) -> Self {
+        Failure {
+            kind,
+            sent,
+            detail: detail.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e43_control_characters_never_enter_a_header_value() {
+        for bad in ["a\rb", "a\nb", "a\0b", "a\u{7f}b", "\r\nx: y"] {
+            assert!(Headers::new().push("x-note", bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "a b", "a:b", "a\n", "ä"] {
+            assert!(Headers::new().push(bad, "v").is_err(), "{bad:?}");
+        }
+        assert!(Headers::new().push("X-Note", "plain, with spaces").is_ok());
+    }
+
+    #[test]
+    fn get_and_head_are_refused_with_the_reason() {
+        for safe in ["GET", "head"] {
+            assert!(
+                Method::parse(safe)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("needs no key")
+            );
+        }
+        assert!(Method::parse("TRACE").is_err());
+        assert_eq!(Method::parse("post"), Ok(Method::Post));
+    }
+
+    #[test]
+    fn urls_that_cannot_be_sent_are_refused_and_credentials_are_not_repeated() {
+        for bad in [
+            "",
+            "/orders",
+            "ftp://a/b",
+            "https://",
+            "http://a b/",
+            "https://a:99999/",
+            "http:///x",
+            "https://ä/",
+        ] {
+            assert!(Origin::of(bad).is_err(), "{bad:?}");
+        }
+        let error = Origin::of("https://user:hunter2@a.example/")
+            .unwrap_err()
+            .to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+        let error = Origin::of("nothing?token=hunter2").unwrap_err().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn origins_ignore_case_and_the_usual_port() {
+        assert_eq!(
+            Origin::of("http://[::1]:8080/a").unwrap().to_string(),
+            "http://[::1]:8080"
+        );
+        assert_eq!(
+            Origin::of("http://A:80").unwrap(),
+            Origin::of("http://a/b?c").unwrap()
+        );
+        assert_ne!(
+            Origin::of("http://a").unwrap(),
+            Origin::of("https://a").unwrap()
+        );
+    }
+
+    #[test]
+    fn locations_resolve_against_the_url_that_answered() {
+        let base = "https://a.example/v1/orders?x=1";
+        for (location, want) in [
+            ("/v2/o", "https://a.example/v2/o"),
+            ("jobs/7", "https://a.example/v1/jobs/7"),
+            ("?page=2", "https://a.example/v1/orders?page=2"),
+            ("//b.example/x", "https://b.example/x"),
+            ("http://c.example/y#part", "http://c.example/y"),
+        ] {
+            assert_eq!(resolve(base, location).unwrap(), want);
+        }
+        assert_eq!(
+            resolve("https://a.example", "x").unwrap(),
+            "https://a.example/x"
+        );
+        assert!(resolve(base, "javascript://alert(1)").is_err());
+    }
+}

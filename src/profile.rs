@@ -1,0 +1,5 @@
+//! How one provider speaks the contract.
+
+/// Placeholder.
+#[derive(Clone, Debug)]
+pub struct Profile {}

@@ -1,0 +1,81 @@
+//! Points in time as plain values. Nothing here reads a clock.
+
+use std::time::Duration;
+
+/// Wall-clock time: milliseconds since 1970-01-01T00:00:00Z.
+///
+/// ```
+/// use samekey::Timestamp;
+/// use std::time::Duration;
+///
+/// let begun = Timestamp::from_millis(1_000);
+/// assert_eq!((begun + Duration::from_secs(2)).as_millis(), 3_000);
+/// assert_eq!(begun.since(Timestamp::from_millis(4_000)), Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The latest time that can be written down.
+    pub const MAX: Timestamp = Timestamp(u64::MAX);
+
+    /// A time from milliseconds since 1970.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Timestamp(millis)
+    }
+
+    /// Milliseconds since 1970.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// How long ago `earlier` was; zero if it lies ahead.
+    #[must_use]
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This time moved back, stopping at 1970.
+    #[must_use]
+    pub fn before(self, by: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_sub(millis(by)))
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Timestamp;
+
+    /// Saturates at [`Timestamp::MAX`] instead of wrapping.
+    fn add(self, by: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_add(millis(by)))
+    }
+}
+
+/// Whole milliseconds of a duration, saturating.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One look at both clocks of a machine.
+///
+/// The wall clock survives a restart but may jump; the monotonic clock never jumps back but starts
+/// anew with the process and may stand still while a laptop sleeps. Whatever guards safety asks
+/// both and believes the one that says more time has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// What the wall clock says.
+    pub wall: Timestamp,
+    /// Time since some fixed point of this process.
+    pub monotonic: Duration,
+}
+
+impl Now {
+    /// Time passed since `earlier`, by whichever clock says more.
+    #[must_use]
+    pub fn since(self, earlier: Now) -> Duration {
+        let monotonic = self.monotonic.saturating_sub(earlier.monotonic);
+        self.wall.since(earlier.wall).max(monotonic)
+    }
+}

@@ -2,6 +2,7 @@
 
 use crate::message::{Failure, Response};
 use crate::profile::Profile;
+use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -127,6 +128,8 @@ pub enum Reason {
     Tls,
     /// The server does not know keys, so nothing may be sent twice.
     NoKeySupport,
+    /// The server says that this was done before, but not with what result.
+    AlreadyDone,
 }
 
 /// What is known before the attempt's end is looked at.
@@ -142,6 +145,8 @@ pub struct Context<'a> {
     pub in_doubt: bool,
     /// The one-time remedies already used.
     pub used: &'a [Once],
+    /// What the wall clock says, for hints that are dates.
+    pub now: Timestamp,
 }
 
 /// The verdict on an answer.

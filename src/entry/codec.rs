@@ -1,0 +1,461 @@
+//! The one encoding of entries: a version byte, fields in a fixed order, a digest at the end.
+//!
+//! Hand-written because it is also what a checkout page downloads: no reflection, no text, no
+//! floats. Numbers are LEB128, texts and bytes carry their length.
+
+use super::{Answer, Attempt, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
+use crate::fingerprint::Fingerprint;
+use crate::key::Key;
+use crate::message::{Headers, Method};
+use crate::retry::classify::{Once, Reason, Replayed};
+use crate::time::{Timestamp, millis};
+use sha2::{Digest, Sha256};
+use std::time::Duration;
+
+/// The version of the encoding that this release writes.
+pub const FORMAT: u8 = 1;
+const DIGEST: usize = 16;
+
+/// An entry that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Its bytes are not those that were written.
+    #[error("its digest does not fit: the stored bytes were altered or cut short")]
+    Digest,
+    /// A later release wrote it.
+    #[error("a newer samekey wrote it (format {0}, this one reads up to {FORMAT}); upgrade")]
+    TooNew(u8),
+    /// The digest fits, but the content makes no sense.
+    #[error("its content makes no sense: {0}")]
+    Content(&'static str),
+}
+
+impl Frozen {
+    /// The bytes to store.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer::new();
+        w.text(self.key.as_str());
+        w.text(self.scope.as_str());
+        w.text(&self.intent);
+        w.number(u64::from(self.generation));
+        w.byte(code(&METHODS, self.method));
+        w.text(&self.url);
+        w.headers(&self.headers);
+        w.option(self.key_line.as_ref(), |w, (name, value)| {
+            w.text(name);
+            w.text(value);
+        });
+        w.kept(&self.body);
+        w.bytes(&self.body_digest);
+        w.bytes(self.fingerprint.as_bytes());
+        w.text(&self.profile);
+        w.time(self.begun_at);
+        w.finish(b"frozen")
+    }
+
+    /// Reads stored bytes back.
+    ///
+    /// # Errors
+    /// If a bit was altered, or a newer release wrote them.
+    pub fn decode(bytes: &[u8]) -> Result<Frozen, DecodeError> {
+        let mut r = Reader::open(bytes, b"frozen")?;
+        let frozen = Frozen {
+            key: Key::adopt(r.text()?).map_err(|_| DecodeError::Content("key"))?,
+            scope: Scope::from_stored(r.text()?),
+            intent: r.text()?.into(),
+            generation: r.small()?,
+            method: r.coded(&METHODS)?,
+            url: r.text()?.into(),
+            headers: r.headers()?,
+            key_line: r.option(|r| Ok((r.text()?.into(), r.text()?.into())))?,
+            body: r.kept()?,
+            body_digest: r.digest()?,
+            fingerprint: Fingerprint::from_bytes(r.digest()?),
+            profile: r.text()?.into(),
+            begun_at: r.time()?,
+        };
+        r.end()?;
+        Ok(frozen)
+    }
+}
+
+impl Progress {
+    /// The bytes to store; bound to `key`, so that they cannot be mistaken for another entry's.
+    #[must_use]
+    pub fn encode(&self, key: &Key) -> Vec<u8> {
+        let mut w = Writer::new();
+        let (phase, reason) = match self.phase {
+            Phase::Attention(reason) => (ATTENTION, Some(reason)),
+            plain => (code(&PHASES, plain), None),
+        };
+        w.byte(phase);
+        w.option(reason, |w, reason| w.byte(code(&REASONS, reason)));
+        w.number(self.revision);
+        w.bytes(&self.owner.0.to_le_bytes());
+        w.number(self.epoch);
+        w.number(u64::from(self.attempts));
+        w.number(self.recent.len() as u64);
+        for attempt in &self.recent {
+            w.number(u64::from(attempt.number));
+            w.time(attempt.ended_at);
+            w.duration(attempt.took);
+            w.number(attempt.status.map_or(0, u64::from));
+            w.text(&attempt.reason);
+        }
+        w.byte(u8::from(self.maybe_applied));
+        w.number(u64::from(self.crashes));
+        w.number(self.used.len() as u64);
+        for once in &self.used {
+            w.byte(code(&ONCES, *once));
+        }
+        w.time(self.window_start);
+        w.duration(self.window);
+        w.byte(code(&SOURCES, self.window_source));
+        w.time(self.seen_at);
+        w.option(self.not_before, Writer::time);
+        w.option(self.moved_to.as_deref(), Writer::text);
+        w.byte(self.hops);
+        w.option(self.poll_url.as_deref(), Writer::text);
+        w.option(self.answer.as_ref(), |w, answer| {
+            w.number(u64::from(answer.status));
+            w.headers(&answer.headers);
+            w.kept(&answer.body);
+            w.byte(code(&REPLAYS, answer.replayed));
+            w.time(answer.at);
+        });
+        w.option(self.note.as_deref(), Writer::text);
+        w.finish(key.as_str().as_bytes())
+    }
+
+    /// Reads stored bytes of the entry of `key` back.
+    ///
+    /// # Errors
+    /// If a bit was altered, if they are another entry's, or a newer release wrote them.
+    pub fn decode(bytes: &[u8], key: &Key) -> Result<Progress, DecodeError> {
+        let mut r = Reader::open(bytes, key.as_str().as_bytes())?;
+        let phase = r.byte()?;
+        let reason = r.option(|r| r.coded(&REASONS))?;
+        let phase = match (phase, reason) {
+            (ATTENTION, Some(reason)) => Phase::Attention(reason),
+            (plain, None) => *PHASES
+                .get(usize::from(plain))
+                .ok_or(DecodeError::Content("phase"))?,
+            _ => return Err(DecodeError::Content("phase")),
+        };
+        let progress = Progress {
+            phase,
+            revision: r.number()?,
+            owner: Owner(u128::from_le_bytes(r.array()?)),
+            epoch: r.number()?,
+            attempts: r.small()?,
+            recent: r.list(|r| {
+                Ok(Attempt {
+                    number: r.small()?,
+                    ended_at: r.time()?,
+                    took: r.duration()?,
+                    status: Some(r.small()?).filter(|status| *status != 0),
+                    reason: r.text()?.into(),
+                })
+            })?,
+            maybe_applied: r.byte()? != 0,
+            crashes: r.small()?,
+            used: r.list(|r| r.coded(&ONCES))?,
+            window_start: r.time()?,
+            window: r.duration()?,
+            window_source: r.coded(&SOURCES)?,
+            seen_at: r.time()?,
+            not_before: r.option(Reader::time)?,
+            moved_to: r.option(|r| Ok(r.text()?.into()))?,
+            hops: r.byte()?,
+            poll_url: r.option(|r| Ok(r.text()?.into()))?,
+            answer: r.option(|r| {
+                Ok(Answer {
+                    status: r.small()?,
+                    headers: r.headers()?,
+                    body: r.kept()?,
+                    replayed: r.coded(&REPLAYS)?,
+                    at: r.time()?,
+                })
+            })?,
+            note: r.option(|r| Ok(r.text()?.into()))?,
+        };
+        r.end()?;
+        Ok(progress)
+    }
+}
+
+// The position of a value in its table is its code in the file: append only.
+const METHODS: [Method; 4] = [Method::Post, Method::Patch, Method::Put, Method::Delete];
+const ATTENTION: u8 = 255;
+const PHASES: [Phase; 8] = [
+    Phase::Ready,
+    Phase::Sending,
+    Phase::Waiting,
+    Phase::Polling,
+    Phase::Deferred,
+    Phase::Succeeded,
+    Phase::Rejected,
+    Phase::Abandoned,
+];
+const REASONS: [Reason; 16] = [
+    Reason::Exhausted,
+    Reason::WindowClosed,
+    Reason::KeyMismatch,
+    Reason::RefusedAfterDoubt,
+    Reason::FinalErrorReplayed,
+    Reason::UnexpectedBody,
+    Reason::CrossOriginRedirect,
+    Reason::Redirected,
+    Reason::Protocol,
+    Reason::PollLost,
+    Reason::WorkFailed,
+    Reason::Throttled,
+    Reason::Cancelled,
+    Reason::Crashes,
+    Reason::Tls,
+    Reason::NoKeySupport,
+];
+const ONCES: [Once; 6] = [
+    Once::UnexpectedBody,
+    Once::Misdirected,
+    Once::StaleConnection,
+    Once::Reauthorise,
+    Once::ReplayedError,
+    Once::PollLost,
+];
+const SOURCES: [WindowSource; 4] = [
+    WindowSource::Assumed,
+    WindowSource::Operation,
+    WindowSource::Profile,
+    WindowSource::Server,
+];
+const REPLAYS: [Replayed; 3] = [Replayed::No, Replayed::Yes, Replayed::Unknown];
+
+fn code<T: PartialEq>(table: &[T], value: T) -> u8 {
+    let position = table.iter().position(|known| *known == value);
+    position
+        .and_then(|p| u8::try_from(p).ok())
+        .unwrap_or(ATTENTION - 1)
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn new() -> Writer {
+        Writer(vec![FORMAT])
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn sized(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.bytes(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.sized(text.as_bytes());
+    }
+
+    fn time(&mut self, time: Timestamp) {
+        self.number(time.as_millis());
+    }
+
+    fn duration(&mut self, duration: Duration) {
+        self.number(millis(duration));
+    }
+
+    fn option<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
+        self.byte(u8::from(value.is_some()));
+        if let Some(value) = value {
+            write(self, value);
+        }
+    }
+
+    fn headers(&mut self, headers: &Headers) {
+        self.number(headers.len() as u64);
+        for (name, value) in headers.iter() {
+            self.text(name);
+            self.text(value);
+        }
+    }
+
+    fn kept(&mut self, kept: &Kept) {
+        match kept {
+            Kept::Plain(bytes) => {
+                self.byte(0);
+                self.sized(bytes);
+            }
+            Kept::Sealed(bytes) => {
+                self.byte(1);
+                self.sized(bytes);
+            }
+            Kept::NotKept => self.byte(2),
+            Kept::Lost => self.byte(3),
+            Kept::TooLarge => self.byte(4),
+        }
+    }
+
+    fn finish(mut self, bound_to: &[u8]) -> Vec<u8> {
+        let digest = digest(&self.0, bound_to);
+        self.0.extend_from_slice(&digest);
+        self.0
+    }
+}
+
+fn digest(bytes: &[u8], bound_to: &[u8]) -> [u8; DIGEST] {
+    let mut hash = Sha256::new();
+    hash.update((bound_to.len() as u64).to_le_bytes());
+    hash.update(bound_to);
+    hash.update(bytes);
+    let hash: [u8; 32] = hash.finalize().into();
+    std::array::from_fn(|i| hash[i])
+}
+
+struct Reader<'a>(&'a [u8]);
+
+type Read<T> = Result<T, DecodeError>;
+
+impl<'a> Reader<'a> {
+    fn open(bytes: &'a [u8], bound_to: &[u8]) -> Read<Reader<'a>> {
+        let Some((content, stored)) = bytes.split_last_chunk::<DIGEST>() else {
+            return Err(DecodeError::Digest);
+        };
+        if digest(content, bound_to) != *stored {
+            return Err(DecodeError::Digest);
+        }
+        match content.split_first() {
+            Some((&FORMAT, fields)) => Ok(Reader(fields)),
+            Some((&newer, _)) if newer > FORMAT => Err(DecodeError::TooNew(newer)),
+            _ => Err(DecodeError::Content("version")),
+        }
+    }
+
+    fn end(&self) -> Read<()> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(DecodeError::Content("trailing bytes"))
+        }
+    }
+
+    fn take(&mut self, n: usize) -> Read<&'a [u8]> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(n)
+            .ok_or(DecodeError::Content("length"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        self.take(N)?
+            .try_into()
+            .map_err(|_| DecodeError::Content("length"))
+    }
+
+    fn digest(&mut self) -> Read<[u8; 32]> {
+        self.array()
+    }
+
+    fn byte(&mut self) -> Read<u8> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    fn number(&mut self) -> Read<u64> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(DecodeError::Content("number"))
+    }
+
+    fn small<T: TryFrom<u64>>(&mut self) -> Read<T> {
+        self.number()?
+            .try_into()
+            .map_err(|_| DecodeError::Content("number"))
+    }
+
+    fn sized(&mut self) -> Read<&'a [u8]> {
+        let length = self.small()?;
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Read<&'a str> {
+        str::from_utf8(self.sized()?).map_err(|_| DecodeError::Content("text"))
+    }
+
+    fn time(&mut self) -> Read<Timestamp> {
+        self.number().map(Timestamp::from_millis)
+    }
+
+    fn duration(&mut self) -> Read<Duration> {
+        self.number().map(Duration::from_millis)
+    }
+
+    fn coded<T: Copy>(&mut self, table: &[T]) -> Read<T> {
+        let code = self.byte()?;
+        table
+            .get(usize::from(code))
+            .copied()
+            .ok_or(DecodeError::Content("code"))
+    }
+
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<Option<T>> {
+        if self.byte()? == 0 {
+            Ok(None)
+        } else {
+            read(self).map(Some)
+        }
+    }
+
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
+        let length: usize = self.small()?;
+        (0..length).map(|_| read(self)).collect()
+    }
+
+    fn headers(&mut self) -> Read<Headers> {
+        let length: usize = self.small()?;
+        let mut headers = Headers::new();
+        for _ in 0..length {
+            let (name, value) = (self.text()?, self.text()?);
+            headers
+                .push(name, value)
+                .map_err(|_| DecodeError::Content("header"))?;
+        }
+        Ok(headers)
+    }
+
+    fn kept(&mut self) -> Read<Kept> {
+        Ok(match self.byte()? {
+            0 => Kept::Plain(self.sized()?.to_vec()),
+            1 => Kept::Sealed(self.sized()?.to_vec()),
+            2 => Kept::NotKept,
+            3 => Kept::Lost,
+            4 => Kept::TooLarge,
+            _ => return Err(DecodeError::Content("body")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! placeholder
+/// p
+#[derive(Debug)]
+pub struct SqliteJournal;
+/// p
+#[derive(Debug)]
+pub struct SqliteOptions;

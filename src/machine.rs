@@ -1,0 +1,5 @@
+//! The heart.
+
+mod permit;
+
+pub use permit::{Permit, Probe};

@@ -1,0 +1,1 @@
+//! Native programs: the system clock, the system's randomness, reqwest.

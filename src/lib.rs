@@ -5,6 +5,7 @@ pub mod clock;
 pub mod entry;
 mod fingerprint;
 pub mod journal;
+mod json;
 mod key;
 pub mod machine;
 mod message;

@@ -2,8 +2,28 @@
 
 use std::time::Duration;
 
-/// How often and how long to try. Validated by the client's `build()`.
+/// Longer than this, a duration is a mistake and not a wish.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How often and how long to try.
+///
+/// A policy takes any value without complaint; the client's `build()` looks at all of it at once
+/// and names every rule that is broken.
+///
+/// ```
+/// use samekey::retry::Policy;
+/// use std::time::Duration;
+///
+/// let policy = Policy::new().max_attempts(4).give_up_after(Duration::from_secs(45));
+/// assert_eq!(policy.attempts(), 4);
+/// assert!(policy.check(Duration::from_secs(24 * 3600)).is_ok());
+///
+/// let wrong = Policy::new().max_attempts(0).base(Duration::from_secs(60));
+/// let problems = wrong.check(Duration::from_secs(24 * 3600)).unwrap_err();
+/// assert_eq!(problems.all().len(), 2);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
 pub struct Policy {
     pub(crate) max_attempts: u32,
     pub(crate) base: Duration,
@@ -16,9 +36,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The defaults.
-    #[must_use]
-    pub fn new() -> Self {
+    /// The defaults, each explained at its setter.
+    pub const fn new() -> Self {
         Policy {
             max_attempts: 6,
             base: Duration::from_millis(500),
@@ -29,6 +48,197 @@ impl Policy {
             give_up_after: Duration::from_secs(120),
             defer_above: Duration::from_secs(30),
         }
+    }
+
+    /// How many attempts an operation gets, the first included. Default 6: the waits between them
+    /// then add up to at most half a minute, which outlasts a restart of the server.
+    ///
+    /// A server that says it is still working on the key is asked again without using one up.
+    pub const fn max_attempts(mut self, attempts: u32) -> Self {
+        self.max_attempts = attempts;
+        self
+    }
+
+    /// The longest wait before the first retry. Default 500 ms: longer than most hiccups, short
+    /// enough that nobody at a screen notices.
+    pub const fn base(mut self, base: Duration) -> Self {
+        self.base = base;
+        self
+    }
+
+    /// By how much the wait grows from retry to retry. Default 2.
+    pub const fn factor(mut self, factor: u32) -> Self {
+        self.factor = factor;
+        self
+    }
+
+    /// Where the wait stops growing. Default 20 s: beyond it the person waiting has left.
+    pub const fn cap(mut self, cap: Duration) -> Self {
+        self.cap = cap;
+        self
+    }
+
+    /// The shortest wait of the schedule. Default 100 ms: full jitter alone may draw a wait of
+    /// nothing. The draw is made *between* the floor and the growing limit; flooring it afterwards
+    /// would make every short draw the same, and the spread would be gone.
+    pub const fn floor(mut self, floor: Duration) -> Self {
+        self.floor = floor;
+        self
+    }
+
+    /// How long one attempt may take. Default 10 s: most servers have given up on a request by
+    /// then, and a second attempt under the same key costs nothing.
+    pub const fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.attempt_timeout = timeout;
+        self
+    }
+
+    /// How long `send()` keeps at it before it hands back what is not known yet. Default 120 s:
+    /// a server's lock on a crashed request has usually expired by then. The entry stays open;
+    /// resuming goes on under the same key.
+    pub const fn give_up_after(mut self, total: Duration) -> Self {
+        self.give_up_after = total;
+        self
+    }
+
+    /// A wait that the server asks for and that is longer than this is not sat out: the operation
+    /// is deferred until then, durably. Default 30 s: a longer silence looks like a hang.
+    pub const fn defer_above(mut self, wait: Duration) -> Self {
+        self.defer_above = wait;
+        self
+    }
+
+    /// See [`Policy::max_attempts`].
+    #[must_use]
+    pub const fn attempts(&self) -> u32 {
+        self.max_attempts
+    }
+
+    /// See [`Policy::base`].
+    #[must_use]
+    pub const fn base_delay(&self) -> Duration {
+        self.base
+    }
+
+    /// See [`Policy::factor`].
+    #[must_use]
+    pub const fn growth(&self) -> u32 {
+        self.factor
+    }
+
+    /// See [`Policy::cap`].
+    #[must_use]
+    pub const fn longest_delay(&self) -> Duration {
+        self.cap
+    }
+
+    /// See [`Policy::floor`].
+    #[must_use]
+    pub const fn shortest_delay(&self) -> Duration {
+        self.floor
+    }
+
+    /// See [`Policy::attempt_timeout`].
+    #[must_use]
+    pub const fn timeout(&self) -> Duration {
+        self.attempt_timeout
+    }
+
+    /// See [`Policy::give_up_after`].
+    #[must_use]
+    pub const fn total(&self) -> Duration {
+        self.give_up_after
+    }
+
+    /// See [`Policy::defer_above`].
+    #[must_use]
+    pub const fn longest_foreground_wait(&self) -> Duration {
+        self.defer_above
+    }
+
+    /// Whether the policy makes sense for a server that remembers keys for `window`.
+    ///
+    /// # Errors
+    /// Every rule that it breaks, not only the first.
+    pub fn check(&self, window: Duration) -> Result<(), InvalidPolicy> {
+        let problems = self.problems(window);
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(InvalidPolicy(problems))
+        }
+    }
+
+    /// Every rule that is broken, each with what to do about it.
+    pub(crate) fn problems(&self, window: Duration) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut rule = |broken: bool, text: String| {
+            if broken {
+                problems.push(text);
+            }
+        };
+        rule(
+            self.max_attempts == 0,
+            "max_attempts is 0, so nothing would ever be sent; use 1 to send without retrying"
+                .into(),
+        );
+        rule(
+            self.factor == 0,
+            "factor is 0, so waits would shrink to nothing; use 1 for even waits, 2 to double"
+                .into(),
+        );
+        rule(
+            self.base > self.cap,
+            format!(
+                "base ({:?}) is longer than cap ({:?}); raise cap or lower base",
+                self.base, self.cap
+            ),
+        );
+        rule(
+            self.floor > self.base,
+            format!(
+                "floor ({:?}) is longer than base ({:?}), which leaves jitter no room; lower floor",
+                self.floor, self.base
+            ),
+        );
+        for (name, value) in [
+            ("base", self.base),
+            ("attempt_timeout", self.attempt_timeout),
+            ("give_up_after", self.give_up_after),
+        ] {
+            rule(
+                value.is_zero(),
+                format!("{name} is zero; give it some time"),
+            );
+        }
+        rule(
+            self.attempt_timeout > self.give_up_after,
+            format!(
+                "attempt_timeout ({:?}) is longer than give_up_after ({:?}); one attempt must fit",
+                self.attempt_timeout, self.give_up_after
+            ),
+        );
+        for (name, value) in [
+            ("cap", self.cap),
+            ("attempt_timeout", self.attempt_timeout),
+            ("give_up_after", self.give_up_after),
+            ("defer_above", self.defer_above),
+        ] {
+            rule(
+                value > YEAR,
+                format!("{name} is longer than a year; that is hardly meant"),
+            );
+        }
+        let usable = window.saturating_sub(self.attempt_timeout.max(window / 24));
+        rule(
+            self.give_up_after > usable,
+            format!(
+                "give_up_after ({:?}) exceeds the {usable:?} in which the server surely remembers \
+                 the key; lower it, or state a longer window if the server promises one",
+                self.give_up_after
+            ),
+        );
+        problems
     }
 }
 
@@ -42,3 +252,71 @@ impl Default for Policy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct InvalidPolicy(pub(crate) Vec<String>);
+
+impl InvalidPolicy {
+    /// One sentence per broken rule.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    #[test]
+    fn the_defaults_break_no_rule() {
+        assert_eq!(Policy::new().problems(DAY), Vec::<String>::new());
+        assert_eq!(Policy::default(), Policy::new());
+    }
+
+    #[test]
+    fn every_broken_rule_is_named_at_once() {
+        let worst = Policy::new()
+            .max_attempts(0)
+            .factor(0)
+            .base(Duration::from_secs(30))
+            .floor(Duration::from_secs(40))
+            .attempt_timeout(Duration::ZERO)
+            .give_up_after(YEAR * 2)
+            .defer_above(Duration::MAX);
+        let problems = worst.check(DAY).unwrap_err();
+        for word in [
+            "max_attempts",
+            "factor",
+            "cap",
+            "floor",
+            "attempt_timeout is zero",
+            "year",
+            "remembers",
+            "defer_above",
+        ] {
+            assert!(problems.to_string().contains(word), "{word}: {problems}");
+        }
+        assert_eq!(problems.all().len(), 8, "{problems}");
+    }
+
+    #[test]
+    fn an_attempt_must_fit_into_the_total_and_the_total_into_the_window() {
+        let policy = Policy::new().attempt_timeout(Duration::from_secs(121));
+        assert_eq!(policy.problems(DAY).len(), 1);
+        let hour = Duration::from_secs(3600);
+        let total = |minutes: u64| Policy::new().give_up_after(Duration::from_secs(minutes * 60));
+        assert_eq!(total(57).problems(hour), Vec::<String>::new());
+        assert_eq!(total(58).problems(hour).len(), 1);
+        assert_eq!(Policy::new().problems(Duration::ZERO).len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn no_policy_makes_the_check_panic(n: [u64; 7], attempts: u32, factor: u32) {
+            let [a, b, c, d, e, f, window] = n.map(Duration::from_millis);
+            let _ = Policy::new().max_attempts(attempts).factor(factor).base(a).cap(b).floor(c)
+                .attempt_timeout(d).give_up_after(e).defer_above(f).problems(window);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Just enough JSON to read an error code and to add one member.
+//!
+//! A JSON library would double the size of the browser build for the sake of three lookups, so the
+//! core scans the text where it lies. The scanner is total: it never panics, never recurses deeper
+//! than [`DEEPEST`], and whatever it cannot read it reports as absent.
+
+/// How deeply values may nest before the scanner gives up on them.
+const DEEPEST: usize = 96;
+
+/// A scalar found in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    /// A string, its escapes resolved.
+    Text(String),
+    /// `true` or `false`.
+    Flag(bool),
+    /// A number, as it was written.
+    Number(String),
+}
+
+/// The scalar at `path`, such as `error.code` or `errors[0].reason`.
+///
+/// Of a member given twice the last one counts, as in nearly every parser. What follows a broken
+/// place is not seen; what stands before it is.
+pub(crate) fn find(text: &[u8], path: &str) -> Option<Scalar> {
+    let mut at = Scanner::new(text).at;
+    for step in path.split('.') {
+        let (name, index) = match step.split_once('[') {
+            Some((name, rest)) => (name, rest.trim_end_matches(']').parse().ok()),
+            None => (step, None),
+        };
+        if !name.is_empty() {
+            at = Scanner { text, at }.member(name)?;
+        }
+        if step.contains('[') {
+            at = Scanner { text, at }.element(index?)?;
+        }
+    }
+    Scanner { text, at }.scalar()
+}
+
+/// The string at `path`.
+pub(crate) fn text(body: &[u8], path: &str) -> Option<String> {
+    match find(body, path) {
+        Some(Scalar::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether `text` is surely not JSON. Nesting too deep to follow gets the benefit of the doubt.
+pub(crate) fn is_broken(text: &[u8]) -> bool {
+    let mut scanner = Scanner::new(text);
+    match scanner.skip(0) {
+        Ok(()) => {
+            scanner.space();
+            scanner.at != text.len() || std::str::from_utf8(text).is_err()
+        }
+        Err(Stop::Broken) => true,
+        Err(Stop::TooDeep) => false,
+    }
+}
+
+/// Why a member could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAdded {
+    /// The text is no JSON object, or too deep to be sure.
+    NotAnObject,
+    /// The object has a member of that name.
+    Exists,
+}
+
+/// `text` with one more member at its front and every other byte as it was.
+pub(crate) fn with_member(text: &[u8], name: &str, value: &str) -> Result<Vec<u8>, NotAdded> {
+    let mut scanner = Scanner::new(text);
+    let open = scanner.at;
+    let whole = scanner.skip(0).is_ok() && {
+        scanner.space();
+        scanner.at == text.len()
+    };
+    if !whole || text.get(open) != Some(&b'{') || std::str::from_utf8(text).is_err() {
+        return Err(NotAdded::NotAnObject);
+    }
+    let object = Scanner { text, at: open };
+    if object.clone().member(name).is_some() {
+        return Err(NotAdded::Exists);
+    }
+    let mut inside = Scanner { text, at: open + 1 };
+    inside.space();
+    let comma = if inside.peek() == Some(b'}') { "" } else { "," };
+    let added = format!("{}:{}{comma}", quoted(name), quoted(value));
+    let mut out = Vec::with_capacity(text.len() + added.len());
+    out.extend_from_slice(&text[..=open]);
+    out.extend_from_slice(added.as_bytes());
+    out.extend_from_slice(&text[open + 1..]);
+    Ok(out)
+}
+
+/// `text` as a JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+enum Stop {
+    Broken,
+    TooDeep,
+}
+
+#[derive(Clone)]
+struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// At the first value, past a byte order mark and white space.
+    fn new(text: &'a [u8]) -> Self {
+        let at = if text.starts_with(b"\xef\xbb\xbf") {
+            3
+        } else {
+            0
+        };
+        let mut scanner = Scanner { text, at };
+        scanner.space();
+        scanner
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Where the last member called `name` has its value.
+    fn member(mut self, name: &str) -> Option<usize> {
+        let mut found = None;
+        if !self.eat(b'{') {
+            return None;
+        }
+        loop {
+            self.space();
+            let start = self.at;
+            if self.string().is_err() {
+                return found;
+            }
+            let same = unquoted(&self.text[start..self.at]) == name;
+            self.space();
+            if !self.eat(b':') {
+                return found;
+            }
+            self.space();
+            if same {
+                found = Some(self.at);
+            }
+            if self.skip(1).is_err() {
+                return found;
+            }
+            self.space();
+            if !self.eat(b',') {
+                return found;
+            }
+        }
+    }
+
+    /// Where element `index` of an array stands.
+    fn element(mut self, index: usize) -> Option<usize> {
+        if !self.eat(b'[') {
+            return None;
+        }
+        for _ in 0..index {
+            self.space();
+            self.skip(1).ok()?;
+            self.space();
+            if !self.eat(b',') {
+                return None;
+            }
+        }
+        self.space();
+        (self.peek()? != b']').then_some(self.at)
+    }
+
+    fn scalar(mut self) -> Option<Scalar> {
+        let start = self.at;
+        let first = self.peek()?;
+        if matches!(first, b'{' | b'[') || self.skip(0).is_err() {
+            return None;
+        }
+        let found = &self.text[start..self.at];
+        match first {
+            b'"' => Some(Scalar::Text(unquoted(found))),
+            b't' => Some(Scalar::Flag(true)),
+            b'f' => Some(Scalar::Flag(false)),
+            b'n' => None,
+            _ => Some(Scalar::Number(String::from_utf8_lossy(found).into_owned())),
+        }
+    }
+
+    /// Past one value.
+    fn skip(&mut self, depth: usize) -> Result<(), Stop> {
+        if depth > DEEPEST {
+            return Err(Stop::TooDeep);
+        }
+        match self.peek() {
+            Some(b'"') => self.string(),
+            Some(b'{') => self.items(depth, b'}', true),
+            Some(b'[') => self.items(depth, b']', false),
+            Some(b't') => self.word(b"true"),
+            Some(b'f') => self.word(b"false"),
+            Some(b'n') => self.word(b"null"),
+            _ => self.number(),
+        }
+    }
+
+    fn items(&mut self, depth: usize, close: u8, named: bool) -> Result<(), Stop> {
+        self.at += 1;
+        self.space();
+        if self.eat(close) {
+            return Ok(());
+        }
+        loop {
+            self.space();
+            if named {
+                self.string()?;
+                self.space();
+                if !self.eat(b':') {
+                    return Err(Stop::Broken);
+                }
+                self.space();
+            }
+            self.skip(depth + 1)?;
+            self.space();
+            if self.eat(close) {
+                return Ok(());
+            }
+            if !self.eat(b',') {
+                return Err(Stop::Broken);
+            }
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), Stop> {
+        if self.text[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(Stop::Broken)
+        }
+    }
+
+    fn string(&mut self) -> Result<(), Stop> {
+        if !self.eat(b'"') {
+            return Err(Stop::Broken);
+        }
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            match byte {
+                b'"' => return Ok(()),
+                0..0x20 => return Err(Stop::Broken),
+                b'\\' => match self.peek() {
+                    Some(b'u') => {
+                        self.at += 1;
+                        for _ in 0..4 {
+                            if !self.peek().is_some_and(|b| b.is_ascii_hexdigit()) {
+                                return Err(Stop::Broken);
+                            }
+                            self.at += 1;
+                        }
+                    }
+                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+                    _ => return Err(Stop::Broken),
+                },
+                _ => {}
+            }
+        }
+        Err(Stop::Broken)
+    }
+
+    fn digits(&mut self) -> Result<(), Stop> {
+        let start = self.at;
+        while self.peek().is_some_and(|b| b.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at > start {
+            Ok(())
+        } else {
+            Err(Stop::Broken)
+        }
+    }
+
+    fn number(&mut self) -> Result<(), Stop> {
+        self.eat(b'-');
+        if !self.eat(b'0') {
+            self.digits()?;
+        }
+        if self.eat(b'.') {
+            self.digits()?;
+        }
+        if self.eat(b'e') || self.eat(b'E') {
+            let _sign = self.eat(b'+') || self.eat(b'-');
+            self.digits()?;
+        }
+        Ok(())
+    }
+}
+
+/// A scanned string without its quotes and escapes; what no character can be becomes U+FFFD.
+fn unquoted(string: &[u8]) -> String {
+    let inner = string
+        .get(1..string.len().saturating_sub(1))
+        .unwrap_or_default();
+    let inner = String::from_utf8_lossy(inner);
+    let mut units: Vec<u16> = Vec::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    let mut buffer = [0; 2];
+    while let Some(c) = chars.next() {
+        let c = match c {
+            '\\' => match chars.next() {
+                Some('b') => '\u{8}',
+                Some('f') => '\u{c}',
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some('u') => {
+                    let digits: String = chars.by_ref().take(4).collect();
+                    units.push(u16::from_str_radix(&digits, 16).unwrap_or(0xfffd));
+                    continue;
+                }
+                Some(other) => other,
+                None => break,
+            },
+            plain => plain,
+        };
+        units.extend_from_slice(c.encode_utf16(&mut buffer));
+    }
+    String::from_utf16_lossy(&units)
+}
+
+#[cfg(test)]
+mod tests;

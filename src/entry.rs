@@ -87,6 +87,26 @@ impl Owner {
     pub const NONE: Owner = Owner(0);
 }
 
+/// Whether an owner still works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It holds its proof of life and was heard of lately.
+    Alive,
+    /// Not heard of for longer than a lease: it may be frozen.
+    Silent,
+    /// Provably gone.
+    Dead,
+}
+
+/// How hard a write is pressed onto the device before it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    /// Survives a power cut, as far as the grade goes.
+    Full,
+    /// In the file at once and survives a kill; a power cut may undo it.
+    Normal,
+}
+
 /// Bytes as a journal keeps them.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -287,7 +307,7 @@ pub struct Progress {
     pub owner: Owner,
     /// Counts the drivers.
     pub epoch: u64,
-    /// How many attempts were made; after a crash it may be one too few, never one too many.
+    /// How many attempts were made; after a crash it may be one too many, never one too few.
     pub attempts: u32,
     /// The latest of them.
     pub recent: Vec<Attempt>,

@@ -14,7 +14,7 @@ pub use memory::MemoryJournal;
 #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
 pub use sqlite::{SqliteJournal, SqliteOptions};
 
-pub use crate::entry::Receipt;
+pub use crate::entry::{Flush, Liveness, Receipt};
 use crate::entry::{DecodeError, Entry, Grade, Owner, Phase, Progress, Scope};
 use crate::key::{Key, Reference};
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
@@ -99,15 +99,6 @@ pub struct Tombstone {
     pub ended_at: Timestamp,
 }
 
-/// How hard a write is pressed onto the device before it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flush {
-    /// Survives a power cut, as far as the grade goes.
-    Full,
-    /// In the file at once and survives a kill; a power cut may undo it.
-    Normal,
-}
-
 /// A new progress for an entry.
 #[derive(Clone, Debug)]
 pub struct Write {
@@ -183,17 +174,6 @@ pub struct Damaged {
     pub key: Option<Key>,
     /// What is wrong.
     pub error: DecodeError,
-}
-
-/// Whether an owner still works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Liveness {
-    /// It holds its proof of life and was heard of lately.
-    Alive,
-    /// Not heard of for longer than a lease: it may be frozen.
-    Silent,
-    /// Provably gone.
-    Dead,
 }
 
 /// How long an owner may be silent before its entries are taken over.

@@ -199,7 +199,7 @@ const PHASES: [Phase; 8] = [
     Phase::Rejected,
     Phase::Abandoned,
 ];
-const REASONS: [Reason; 16] = [
+const REASONS: [Reason; 17] = [
     Reason::Exhausted,
     Reason::WindowClosed,
     Reason::KeyMismatch,
@@ -216,6 +216,7 @@ const REASONS: [Reason; 16] = [
     Reason::Crashes,
     Reason::Tls,
     Reason::NoKeySupport,
+    Reason::AlreadyDone,
 ];
 const ONCES: [Once; 6] = [
     Once::UnexpectedBody,

@@ -1,1 +1,11 @@
-//! Native programs: the system clock, the system's randomness, reqwest.
+//! Native programs: the system clock, the system's randomness, the data folder and HTTP.
+
+mod clock;
+mod dice;
+mod folder;
+mod http;
+
+pub use clock::SystemClock;
+pub use dice::OsDice;
+pub use folder::{NoDataFolder, default_journal_path};
+pub use http::{HttpTransport, HttpTransportBuilder, SetupError};

@@ -1,0 +1,234 @@
+//! HTTP by reqwest: one request per permit, nothing of its own accord.
+
+mod body;
+mod failure;
+mod setup;
+mod trace;
+
+pub use setup::{HttpTransportBuilder, SetupError};
+
+use crate::clock::Clock;
+use crate::machine::{Permit, Probe};
+use crate::message::{Content, Failure, FailureKind, Headers, Method, Origin, Response, Sent};
+use crate::seam::BoxFuture;
+use crate::transport::Transport;
+use body::GuardedBody;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use trace::Trace;
+
+/// Headers that describe the connection or the framing: the transport writes them itself. A
+/// caller's own would let one request look like two.
+const OURS: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Sends over HTTP/1.1 and HTTP/2, with the platform's idea of which certificates to trust.
+///
+/// It sends once: redirects, retries, cookies, decompression and `Expect` are off. The one thing
+/// that cannot be turned off is that a request which never left its queue, because the pooled
+/// connection was found dead first, goes out on the next connection: same key, same bytes.
+///
+/// Proxies are taken from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, unless
+/// [`HttpTransportBuilder::no_proxy`] is called.
+///
+/// Cloning is cheap and shares the connections.
+///
+/// ```
+/// use samekey::platform::native::HttpTransport;
+/// use std::time::Duration;
+///
+/// let transport = HttpTransport::builder()
+///     .connect_timeout(Duration::from_secs(2))
+///     .max_response_bytes(64 * 1024)
+///     .build()?;
+/// # let _ = transport;
+/// # Ok::<(), samekey::platform::native::SetupError>(())
+/// ```
+#[derive(Clone)]
+pub struct HttpTransport {
+    client: reqwest::Client,
+    clock: Arc<dyn Clock>,
+    max_response_bytes: usize,
+}
+
+impl HttpTransport {
+    /// A transport with the defaults of its [builder](HttpTransport::builder).
+    ///
+    /// # Errors
+    /// When TLS cannot be set up on this platform.
+    pub fn new() -> Result<HttpTransport, SetupError> {
+        HttpTransport::builder().build()
+    }
+
+    /// A transport to be configured.
+    #[must_use]
+    pub fn builder() -> HttpTransportBuilder {
+        HttpTransportBuilder::default()
+    }
+
+    async fn attempt(&self, permit: Permit) -> Result<Response, Failure> {
+        let place = Place::of(permit.url())?;
+        let mut request = request(http_method(permit.method()), permit.url(), permit.headers())?;
+        let trace = Arc::new(Trace::default());
+        let body = GuardedBody::new(
+            permit.body(),
+            Arc::clone(&trace),
+            Arc::clone(&self.clock),
+            permit.not_after(),
+        );
+        if body.is_late() {
+            return Err(failure::window_closed(Sent::No));
+        }
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+        self.exchange(request, permit.timeout(), &trace, &place)
+            .await
+    }
+
+    async fn ask(&self, probe: Probe) -> Result<Response, Failure> {
+        let place = Place::of(probe.url())?;
+        let request = request(reqwest::Method::GET, probe.url(), probe.headers())?;
+        let trace = Arc::new(Trace::default());
+        self.exchange(request, probe.timeout(), &trace, &place)
+            .await
+    }
+
+    async fn exchange(
+        &self,
+        request: reqwest::Request,
+        timeout: Duration,
+        trace: &Arc<Trace>,
+        place: &Place,
+    ) -> Result<Response, Failure> {
+        let deadline = Instant::now() + timeout;
+        let head = trace::watch(Arc::clone(trace), self.client.execute(request));
+        let mut answer = match timeout_at(deadline, head).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(failure::explain(&error, trace, place)),
+            Err(_) => return Err(failure::timed_out(trace, place)),
+        };
+        let (status, headers) = (answer.status().as_u16(), readable(answer.headers()));
+        // The status is known: whatever happens to the body, it is an answer.
+        let content = timeout_at(deadline, read(&mut answer, self.max_response_bytes))
+            .await
+            .unwrap_or(Content::Lost);
+        Ok(Response {
+            status,
+            headers,
+            content,
+        })
+    }
+}
+
+impl Transport for HttpTransport {
+    fn send(&self, permit: Permit) -> BoxFuture<'_, Result<Response, Failure>> {
+        Box::pin(self.attempt(permit))
+    }
+
+    fn probe(&self, probe: Probe) -> BoxFuture<'_, Result<Response, Failure>> {
+        Box::pin(self.ask(probe))
+    }
+}
+
+impl fmt::Debug for HttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpTransport")
+            .field("max_response_bytes", &self.max_response_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a request goes, as it may be shown.
+struct Place(Origin);
+
+impl Place {
+    fn of(url: &str) -> Result<Place, Failure> {
+        Origin::of(url)
+            .map(Place)
+            .map_err(|why| unsendable(why.to_string()))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+fn unsendable(why: impl Into<Box<str>>) -> Failure {
+    Failure::new(FailureKind::Unsendable, Sent::No, why)
+}
+
+fn http_method(method: Method) -> reqwest::Method {
+    match method {
+        Method::Post => reqwest::Method::POST,
+        Method::Patch => reqwest::Method::PATCH,
+        Method::Put => reqwest::Method::PUT,
+        Method::Delete => reqwest::Method::DELETE,
+    }
+}
+
+/// A request without a body. Every header value is marked sensitive: any may be a credential.
+fn request<'a>(
+    method: reqwest::Method,
+    url: &str,
+    headers: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<reqwest::Request, Failure> {
+    let url = reqwest::Url::parse(url)
+        .map_err(|why| unsendable(format!("the URL cannot be sent: {why}")))?;
+    let mut request = reqwest::Request::new(method, url);
+    for (name, value) in headers {
+        if OURS.contains(&name) {
+            return Err(unsendable(format!(
+                "the header {name} is written by samekey itself; remove it from the operation"
+            )));
+        }
+        let line = ::http::HeaderName::from_bytes(name.as_bytes()).ok();
+        let line = line.zip(::http::HeaderValue::from_str(value).ok());
+        let Some((name, mut value)) = line else {
+            return Err(unsendable(format!(
+                "the value of the header {name} cannot be sent; use visible ASCII"
+            )));
+        };
+        value.set_sensitive(true);
+        request.headers_mut().append(name, value);
+    }
+    Ok(request)
+}
+
+/// The answer's header lines. Bytes that are no UTF-8 are replaced: none of them has a meaning here.
+fn readable(lines: &::http::HeaderMap) -> Headers {
+    let mut headers = Headers::new();
+    for (name, value) in lines {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        // Nothing that came through the parser is refused; if it were, it would be no header.
+        let _ = headers.push(name.as_str(), &value);
+    }
+    headers
+}
+
+async fn read(answer: &mut reqwest::Response, most: usize) -> Content {
+    let announced = answer.content_length().unwrap_or(0);
+    if announced > most as u64 {
+        return Content::TooLarge;
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
+    loop {
+        match answer.chunk().await {
+            Ok(Some(chunk)) if bytes.len() + chunk.len() > most => return Content::TooLarge,
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) => return Content::Whole(bytes),
+            Err(_) => return Content::Lost,
+        }
+    }
+}

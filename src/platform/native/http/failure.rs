@@ -1,0 +1,233 @@
+//! What a failed attempt means: above all, whether the request can have reached the server.
+//!
+//! [`Sent::No`] needs proof. A connection that was never there, or a queue that was never left, must
+//! be told by the error *and* by the attempt's own trace; otherwise only a server's own word counts
+//! (GOAWAY below our stream, REFUSED_STREAM). Everything else is maybe.
+
+use super::Place;
+use super::body::Withheld;
+use super::trace::Trace;
+use crate::message::{Failure, FailureKind, Sent};
+use std::error::Error;
+use std::io;
+
+pub(super) fn window_closed(sent: Sent) -> Failure {
+    Failure::new(
+        FailureKind::WindowClosed,
+        sent,
+        "the server's window for this key closed before the body was sent",
+    )
+}
+
+pub(super) fn timed_out(trace: &Trace, place: &Place) -> Failure {
+    if !trace.revoke() {
+        return Failure::new(
+            FailureKind::Timeout,
+            Sent::Maybe,
+            format!("{place} did not answer in time"),
+        );
+    }
+    if trace.is_dialling() {
+        Failure::new(
+            FailureKind::Connect,
+            Sent::No,
+            format!("no connection to {place} in time"),
+        )
+    } else {
+        Failure::new(
+            FailureKind::Queued,
+            Sent::No,
+            format!("no connection to {place} became free in time"),
+        )
+    }
+}
+
+pub(super) fn explain(error: &reqwest::Error, trace: &Trace, place: &Place) -> Failure {
+    let found = Found::behind(error);
+    if let Some(withheld) = found.withheld {
+        return match withheld {
+            Withheld::Late if trace.late_before_head() => window_closed(Sent::No),
+            Withheld::Late => window_closed(Sent::Maybe),
+            Withheld::Revoked => timed_out(trace, place),
+        };
+    }
+    if error.is_builder() {
+        return super::unsendable("the request cannot be sent in this form");
+    }
+    if error.is_connect() || found.canceled {
+        let sent = if trace.revoke() {
+            Sent::No
+        } else {
+            Sent::Maybe
+        };
+        return before_sending(error, &found, sent, place);
+    }
+    while_sending(&found, trace, place)
+}
+
+fn before_sending(error: &reqwest::Error, found: &Found<'_>, sent: Sent, place: &Place) -> Failure {
+    if let Some(tls) = found.tls {
+        let why = short(&tls.to_string());
+        return Failure::new(
+            FailureKind::Tls,
+            sent,
+            format!("no secure connection to {place}: {why}"),
+        );
+    }
+    if !error.is_connect() {
+        return Failure::new(
+            FailureKind::Queued,
+            sent,
+            format!("the connection to {place} closed before it took the request"),
+        );
+    }
+    let why = match found.io {
+        _ if error.is_dns() => "its name has no address".to_owned(),
+        _ if error.is_timeout() => "it took too long".to_owned(),
+        Some(io) => io.kind().to_string(),
+        None => "it could not be made".to_owned(),
+    };
+    Failure::new(
+        FailureKind::Connect,
+        sent,
+        format!("no connection to {place}: {why}"),
+    )
+}
+
+fn while_sending(found: &Found<'_>, trace: &Trace, place: &Place) -> Failure {
+    let maybe = |kind, what: String| Failure::new(kind, Sent::Maybe, what);
+    if let Some(h2) = found.h2 {
+        return from_http2(h2, place);
+    }
+    if let Some(tls) = found.tls {
+        let why = short(&tls.to_string());
+        return maybe(
+            FailureKind::Tls,
+            format!("the secure connection to {place} broke: {why}"),
+        );
+    }
+    if found.parse {
+        return maybe(
+            FailureKind::BadHead,
+            format!("the answer of {place} is not HTTP"),
+        );
+    }
+    let ended = found.incomplete || found.io.is_some_and(is_reset);
+    if ended && trace.is_pooled() {
+        return maybe(
+            FailureKind::StaleConnection,
+            format!("an idle connection to {place} had ended when it was used again"),
+        );
+    }
+    match found.io.map(io::Error::kind) {
+        Some(io::ErrorKind::BrokenPipe) => maybe(
+            FailureKind::Write,
+            format!("the connection to {place} broke while the request was sent"),
+        ),
+        Some(kind) if kind != io::ErrorKind::Other => maybe(
+            FailureKind::Reset,
+            format!("the connection to {place} ended before an answer: {kind}"),
+        ),
+        _ => maybe(
+            FailureKind::Reset,
+            format!("the connection to {place} ended before an answer"),
+        ),
+    }
+}
+
+/// h2 blames a remote GOAWAY only on streams above the last one that the server took.
+fn from_http2(error: &h2::Error, place: &Place) -> Failure {
+    let refused = error.is_remote()
+        && (error.is_go_away()
+            || (error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM)));
+    if refused {
+        return Failure::new(
+            FailureKind::Refused,
+            Sent::No,
+            format!("{place} said that it did not process the request"),
+        );
+    }
+    let kind = if error.is_library() {
+        FailureKind::BadHead
+    } else {
+        FailureKind::Reset
+    };
+    let reason = error.reason();
+    let why = match &reason {
+        Some(reason) => reason.description(),
+        None => "the connection broke",
+    };
+    Failure::new(
+        kind,
+        Sent::Maybe,
+        format!("{place} ended the stream before an answer: {why}"),
+    )
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::NotConnected
+    )
+}
+
+/// Some certificates have much to say.
+fn short(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}
+
+/// The causes that matter, dug out of an error.
+#[derive(Default)]
+struct Found<'a> {
+    withheld: Option<Withheld>,
+    canceled: bool,
+    parse: bool,
+    incomplete: bool,
+    h2: Option<&'a h2::Error>,
+    tls: Option<&'a rustls::Error>,
+    io: Option<&'a io::Error>,
+}
+
+impl<'a> Found<'a> {
+    fn behind(error: &'a reqwest::Error) -> Found<'a> {
+        let mut found = Found::default();
+        let mut next: Option<&'a (dyn Error + 'static)> = Some(error);
+        while let Some(cause) = next {
+            found.note(cause);
+            next = below(cause);
+        }
+        found
+    }
+
+    fn note(&mut self, cause: &'a (dyn Error + 'static)) {
+        if let Some(withheld) = cause.downcast_ref::<Withheld>() {
+            self.withheld = Some(*withheld);
+        } else if let Some(hyper) = cause.downcast_ref::<hyper::Error>() {
+            self.canceled |= hyper.is_canceled();
+            self.parse |= hyper.is_parse();
+            self.incomplete |= hyper.is_incomplete_message();
+        } else if let Some(h2) = cause.downcast_ref::<h2::Error>() {
+            self.h2 = Some(h2);
+        } else if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+            self.tls = Some(tls);
+        } else if let Some(io) = cause.downcast_ref::<io::Error>() {
+            self.io = Some(io);
+        }
+    }
+}
+
+/// The cause below. An `io::Error` hides the error that it was made from: its `source` is already
+/// that one's source.
+fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        Some(inner) => Some(inner),
+        None => error.source(),
+    }
+}

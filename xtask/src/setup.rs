@@ -1,0 +1,62 @@
+//! What the other commands need on the machine, installed where that can be done.
+
+use crate::shell::{Outcome, command, installed, output, run};
+
+/// The target that the browser build is compiled for.
+pub(crate) const WASM: &str = "wasm32-unknown-unknown";
+
+/// Makes sure that the core can be built for the browser.
+pub(crate) fn wasm_target() -> Outcome {
+    let libraries = output(&mut command(
+        "rustc",
+        &["--print", "target-libdir", "--target", WASM],
+    ))?;
+    if std::path::Path::new(libraries.trim()).is_dir() {
+        return Ok(());
+    }
+    if !installed("rustup") {
+        return Err(format!(
+            "the Rust target {WASM} is missing and there is no rustup to add it"
+        ));
+    }
+    run(&mut command("rustup", &["target", "add", WASM]))
+}
+
+/// Makes sure of a browser and its driver.
+///
+/// Nothing fails here: what needs a browser says so itself when there is none.
+pub(crate) fn browser() -> Outcome {
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let browser = browsers.iter().any(|name| installed(name));
+    let missing: Vec<&str> = [
+        (browser, "chromium"),
+        (installed("chromedriver"), "chromium-driver"),
+    ]
+    .into_iter()
+    .filter_map(|(there, package)| (!there).then_some(package))
+    .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let by_hand = format!(
+        "the browser tests need {}: install it",
+        missing.join(" and ")
+    );
+    if !installed("apt-get") || !is_root() {
+        println!("note: {by_hand}");
+        return Ok(());
+    }
+    let installing = run(&mut command("apt-get", &["update", "--quiet"])).and_then(|()| {
+        let mut arguments = vec!["install", "--quiet", "--yes", "--no-install-recommends"];
+        arguments.extend(&missing);
+        run(command("apt-get", &arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+    });
+    if let Err(why) = installing {
+        println!("note: {by_hand} ({why})");
+    }
+    Ok(())
+}
+
+fn is_root() -> bool {
+    output(&mut command("id", &["-u"])).is_ok_and(|id| id.trim() == "0")
+}

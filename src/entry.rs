@@ -367,6 +367,13 @@ impl Progress {
         }
     }
 
+    /// When work on it last went on; for a settled entry, when it ended.
+    #[must_use]
+    pub fn ended_at(&self) -> Timestamp {
+        let answered = self.answer.as_ref().map(|answer| answer.at);
+        answered.unwrap_or_default().max(self.seen_at)
+    }
+
     /// Notes how an attempt ended, forgetting the oldest if there are too many.
     pub fn note_attempt(&mut self, attempt: Attempt) {
         if self.recent.len() == REMEMBERED_ATTEMPTS {

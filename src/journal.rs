@@ -99,6 +99,24 @@ pub struct Tombstone {
     pub ended_at: Timestamp,
 }
 
+impl Tombstone {
+    /// What would be left of `entry`; `None` unless it is settled.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Option<Tombstone> {
+        let Entry {
+            frozen, progress, ..
+        } = entry;
+        progress.phase.is_settled().then(|| Tombstone {
+            scope: frozen.scope.clone(),
+            intent: frozen.intent.clone(),
+            generation: frozen.generation,
+            key: frozen.key.clone(),
+            phase: progress.phase,
+            ended_at: progress.ended_at(),
+        })
+    }
+}
+
 /// A new progress for an entry.
 #[derive(Clone, Debug)]
 pub struct Write {
@@ -192,6 +210,20 @@ pub struct Retention {
     pub batch: u32,
 }
 
+impl Retention {
+    /// Whether an entry that ended then has been kept whole for long enough.
+    #[must_use]
+    pub fn entry_is_over(&self, ended_at: Timestamp) -> bool {
+        self.now >= ended_at + self.settled
+    }
+
+    /// Whether the tombstone of an entry that ended then has been kept for long enough.
+    #[must_use]
+    pub fn tombstone_is_over(&self, ended_at: Timestamp) -> bool {
+        self.now >= ended_at + self.settled + self.tombstones
+    }
+}
+
 /// What a [`Journal::reap`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reaped {
@@ -229,6 +261,45 @@ impl JournalError {
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
+    }
+
+    /// For stores: the write named a revision that is no longer the latest, or an entry that is
+    /// not there.
+    #[must_use]
+    pub fn stale(key: &Key) -> JournalError {
+        JournalError::new(
+            JournalErrorKind::Stale,
+            format!(
+                "somebody else wrote {} in between; load it again and go on from there",
+                key.reference()
+            ),
+        )
+    }
+
+    /// For stores: an entry that is open or needs attention was to be forgotten.
+    #[must_use]
+    pub fn not_settled(key: &Key) -> JournalError {
+        JournalError::new(
+            JournalErrorKind::NotSettled,
+            format!(
+                "{} has not ended, so it cannot be forgotten; finish or settle it first",
+                key.reference()
+            ),
+        )
+    }
+
+    /// For stores: the entry in `slot` is there but cannot be read.
+    #[must_use]
+    pub fn unreadable(slot: u64, error: DecodeError) -> JournalError {
+        let kind = match error {
+            DecodeError::TooNew(_) => JournalErrorKind::TooNew,
+            _ => JournalErrorKind::Corrupt,
+        };
+        let message = format!(
+            "entry {slot} cannot be read: {error}; nothing is sent for it. Keep the journal and \
+             find out from the server what became of it"
+        );
+        JournalError::new(kind, message).caused_by(error)
     }
 
     /// What kind of trouble it is.

@@ -6,7 +6,7 @@
 use crate::parts::{self, Part};
 use crate::setup::{WASM, wasm_target};
 use crate::shell::{Outcome, cargo, output, root, run as sh};
-use crate::{deny, tidy};
+use crate::{Stop, deny, tidy};
 
 /// What `check` does, in order: the quick and the likely first.
 pub(crate) const PARTS: &[Part] = &[
@@ -23,7 +23,7 @@ pub(crate) const PARTS: &[Part] = &[
         run: |_| deny::run(),
     },
     Part {
-        name: "light core",
+        name: "light-core",
         run: |_| light_core(),
     },
     Part {
@@ -39,7 +39,7 @@ pub(crate) const PARTS: &[Part] = &[
         run: |_| features(),
     },
     Part {
-        name: "wasm core",
+        name: "wasm-core",
         run: |_| wasm_core(),
     },
 ];
@@ -47,11 +47,19 @@ pub(crate) const PARTS: &[Part] = &[
 /// Crates that the core must do without.
 const HEAVY: &[&str] = &["tokio", "reqwest", "rusqlite", "web-sys", "http", "url"];
 
-/// Runs every part.
-pub(crate) fn run() -> Outcome {
-    let summary = parts::run(PARTS);
+/// Runs every part, or those that are named.
+pub(crate) fn run(names: &[String]) -> Result<(), Stop> {
+    if let Some(unknown) = names.iter().find(|n| PARTS.iter().all(|p| p.name != *n)) {
+        let known: Vec<&str> = PARTS.iter().map(|p| p.name).collect();
+        let known = known.join(", ");
+        return Err(Stop::Usage(format!(
+            "no part is called `{unknown}`; there are {known}"
+        )));
+    }
+    let asked = |part: &&Part| names.is_empty() || names.iter().any(|n| n == part.name);
+    let summary = parts::run(PARTS.iter().filter(asked));
     print!("{}", summary.report("check_minutes"));
-    summary.outcome()
+    Ok(summary.outcome()?)
 }
 
 fn lints() -> Outcome {

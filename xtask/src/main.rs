@@ -9,31 +9,54 @@ mod shell;
 mod test;
 mod tidy;
 
-use shell::Outcome;
 use std::process::ExitCode;
 
 struct Chore {
     name: &'static str,
     /// What `--help` says about it.
     about: &'static str,
-    run: fn() -> Outcome,
+    run: fn(&[String]) -> Result<(), Stop>,
+}
+
+/// Why a command did not do its work.
+enum Stop {
+    /// It was not asked rightly.
+    Usage(String),
+    /// Something is wrong, and this says what.
+    Failed(String),
+}
+
+impl From<String> for Stop {
+    fn from(message: String) -> Stop {
+        Stop::Failed(message)
+    }
+}
+
+/// For commands that take no arguments.
+fn alone(arguments: &[String], run: fn() -> shell::Outcome) -> Result<(), Stop> {
+    match arguments {
+        [] => Ok(run()?),
+        [first, ..] => Err(Stop::Usage(format!(
+            "takes no arguments, but got `{first}`"
+        ))),
+    }
 }
 
 const CHORES: &[Chore] = &[
     Chore {
         name: "test",
         about: "Runs everything there is to run, installs what is missing, says how long each part took.",
-        run: test::run,
+        run: |arguments| alone(arguments, test::run),
     },
     Chore {
         name: "check",
-        about: "Formatting, lints, tidy, docs, licences and bans, every feature alone, the core for wasm.",
+        about: "Formatting, lints, tidy, docs, licences and bans, every feature alone, the core for wasm; or only the parts named.",
         run: check::run,
     },
     Chore {
         name: "tidy",
         about: "The rules of the house: who names whom, the browser fork, numbered tests, forbidden words.",
-        run: tidy::run,
+        run: |arguments| alone(arguments, tidy::run),
     },
 ];
 
@@ -47,7 +70,7 @@ fn help() -> String {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name] = arguments.as_slice() else {
+    let Some((name, rest)) = arguments.split_first() else {
         eprint!("{}", help());
         return ExitCode::from(2);
     };
@@ -59,9 +82,13 @@ fn main() -> ExitCode {
         eprint!("There is no command `{name}`.\n\n{}", help());
         return ExitCode::from(2);
     };
-    match (chore.run)() {
+    match (chore.run)(rest) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
+        Err(Stop::Usage(message)) => {
+            eprintln!("xtask {name}: {message}");
+            ExitCode::from(2)
+        }
+        Err(Stop::Failed(message)) => {
             eprintln!("xtask {name}: {message}");
             ExitCode::FAILURE
         }

@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 /// What comes before `check`.
 const BEFORE: &[Part] = &[Part {
-    name: "set up",
+    name: "set-up",
     run: |_| setup::wasm_target().and_then(|()| setup::browser()),
 }];
 
@@ -21,7 +21,7 @@ const AFTER: &[Part] = &[
         run: tests,
     },
     Part {
-        name: "checkout story",
+        name: "checkout",
         run: |_| example("checkout"),
     },
 ];

@@ -1,10 +1,39 @@
 //! What one attempt's end means: a [`Verdict`], with a reason that people can read.
+//!
+//! Two questions are kept apart: what has to follow, and whether this attempt can have had its
+//! effect. Most clients mix them up in two places.
+//!
+//! *409 is not one thing.* It says that the first request is still running (ask again), that the
+//! key belongs to another request (stop, loudly), that the thing exists already (fetch it), or that
+//! an e-mail address is taken (the server's final word). Only what a profile names, a problem that
+//! speaks of the key, or a `Retry-After` makes it the first kind.
+//!
+//! *A refusal speaks for its own attempt only.* If an earlier attempt may have been applied, a 403
+//! from a gateway says nothing about that one. Such an answer ends in [`Action::Attend`], unless
+//! the server marks it as a replay or the profile vouches that this status comes from the handler.
+//!
+//! The order of the questions: was the head sound, is the body whole, what does the should-retry
+//! header say, what does the profile's code say, and only then what does the status say.
 
-use crate::message::{Failure, Response};
+mod answer;
+mod failure;
+mod meaning;
+mod poll;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{answer, is_success_without_body};
+pub use failure::failure;
+pub use poll::{followed, polled};
+
 use crate::profile::Profile;
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::time::Duration;
+
+/// The least time between two questions while the server is working on the key and does not say
+/// how long that will take: a lock is not released sooner by hammering on it.
+pub const STILL_RUNNING_FLOOR: Duration = Duration::from_secs(1);
 
 /// The classification of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,23 +178,52 @@ pub struct Context<'a> {
     pub now: Timestamp,
 }
 
-/// The verdict on an answer.
-#[must_use]
-pub fn answer(response: &Response, context: &Context<'_>) -> Verdict {
-    let _ = (response, context);
-    todo!()
+impl Verdict {
+    fn new(action: Action, applied: Applied, reason: impl Into<Cow<'static, str>>) -> Self {
+        Verdict {
+            action,
+            applied,
+            reason: reason.into(),
+        }
+    }
+
+    fn succeed(replayed: Replayed, reason: impl Into<Cow<'static, str>>) -> Self {
+        Verdict::new(Action::Succeed(replayed), Applied::Maybe, reason)
+    }
+
+    fn attend(why: Reason, reason: impl Into<Cow<'static, str>>) -> Self {
+        Verdict::new(Action::Attend(why), Applied::Maybe, reason)
+    }
+
+    fn again(again: Again, reason: impl Into<Cow<'static, str>>) -> Self {
+        Verdict::new(Action::TryAgain(again), Applied::Maybe, reason)
+    }
+
+    /// The same, when this attempt surely had no effect.
+    fn without_effect(mut self) -> Self {
+        self.applied = Applied::No;
+        self
+    }
 }
 
-/// The verdict on an answer to a poll, or to the GET that a 303 asked for.
-#[must_use]
-pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
-    let _ = (response, context);
-    todo!()
+impl Context<'_> {
+    fn may(&self, remedy: Once) -> bool {
+        !self.used.contains(&remedy)
+    }
 }
 
-/// The verdict on an attempt without an answer.
-#[must_use]
-pub fn failure(failure: &Failure, context: &Context<'_>) -> Verdict {
-    let _ = (failure, context);
-    todo!()
+/// Under a profile without keys nothing that may have been applied is sent again.
+fn guarded(verdict: Verdict, context: &Context<'_>) -> Verdict {
+    let sends_again = matches!(
+        verdict.action,
+        Action::TryAgain(_) | Action::StillRunning(_) | Action::Resend(_) | Action::Reauthorise
+    );
+    if context.profile.knows_keys() || !sends_again || verdict.applied == Applied::No {
+        return verdict;
+    }
+    let reason = format!(
+        "{}; this server does not know keys, so it is not sent again",
+        verdict.reason
+    );
+    Verdict::attend(Reason::NoKeySupport, reason)
 }

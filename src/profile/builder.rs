@@ -1,0 +1,431 @@
+//! Building a profile, one fact at a time.
+
+use super::{
+    ASSUMED_WINDOW, Accepted, Carrier, Fact, Marker, Profile, Repeat, Route, Rules, Sign, Standing,
+};
+use crate::message::{Headers, Method};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest key that samekey mints or adopts.
+const LONGEST_KEY: usize = 255;
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// States the facts about a server. See [`Profile::builder`].
+///
+/// It begins as the default profile does: the header `Idempotency-Key`, bare, on POST and PATCH,
+/// remembered for an assumed 24 hours, finished actions replayed.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    rules: Rules,
+    source: (Cow<'static, str>, Standing),
+    checked_on: &'static str,
+}
+
+/// Everything that is wrong with a profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct InvalidProfile(Vec<String>);
+
+impl InvalidProfile {
+    /// One sentence per problem.
+    #[must_use]
+    pub fn all(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl Builder {
+    pub(super) fn new(name: Cow<'static, str>) -> Self {
+        Builder {
+            rules: Rules {
+                name,
+                carrier: Carrier::Header("Idempotency-Key".into()),
+                quoted: false,
+                shortest_key: 1,
+                longest_key: LONGEST_KEY,
+                uuid_only: false,
+                methods: vec![Method::Post, Method::Patch],
+                window: ASSUMED_WINDOW,
+                window_is_assumed: true,
+                window_header: None,
+                routes: Vec::new(),
+                marker: None,
+                repeat: Repeat::Original,
+                in_flight: Vec::new(),
+                mismatch: Vec::new(),
+                key_refused: Vec::new(),
+                window_closed: Vec::new(),
+                created: Vec::new(),
+                should_retry: None,
+                vouched: Vec::new(),
+                unprocessed: Vec::new(),
+                poll_member: None,
+                accepted: Accepted::default(),
+                html: false,
+                facts: Vec::new(),
+            },
+            source: ("given by the caller".into(), Standing::Given),
+            checked_on: "",
+        }
+    }
+
+    /// Where the facts that follow were read.
+    pub(super) fn from(mut self, source: &'static str, standing: Standing) -> Self {
+        self.source = (source.into(), standing);
+        self.checked_on = super::builtin::CHECKED_ON;
+        self
+    }
+
+    /// Adds a fact that changes nothing by itself.
+    pub(super) fn note(mut self, axis: &'static str, value: impl Into<String>) -> Self {
+        let (source, standing) = self.source.clone();
+        self.rules.facts.push(Fact {
+            axis,
+            value: value.into(),
+            source,
+            checked_on: self.checked_on,
+            standing,
+        });
+        self
+    }
+
+    /// The key travels in this header.
+    pub fn key_in_header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        let name = name.into();
+        let value = format!("header {name}");
+        self.rules.carrier = Carrier::Header(name);
+        self.note("key", value)
+    }
+
+    /// The key travels in the JSON body, as a member of this name at its top.
+    pub fn key_in_json(mut self, member: impl Into<Cow<'static, str>>) -> Self {
+        let member = member.into();
+        let value = format!("JSON member {member}");
+        self.rules.carrier = Carrier::JsonMember(member);
+        self.note("key", value)
+    }
+
+    /// The server does not know keys. Nothing is sent twice unless it was surely not sent.
+    pub fn without_keys(mut self) -> Self {
+        self.rules.carrier = Carrier::Nowhere;
+        self.rules.repeat = Repeat::Unknown;
+        self.note("key", "none")
+    }
+
+    /// The header's value is a quoted string, as the draft has it.
+    pub fn quoted(mut self) -> Self {
+        self.rules.quoted = true;
+        self.note("quoting", "quoted string")
+    }
+
+    /// How short and how long a key may be.
+    pub fn key_length(mut self, shortest: usize, longest: usize) -> Self {
+        (self.rules.shortest_key, self.rules.longest_key) = (shortest, longest);
+        self.note("key length", format!("{shortest} to {longest}"))
+    }
+
+    /// Where the path holds `path`, a key may have up to `longest` characters.
+    pub fn key_length_on(mut self, path: impl Into<Cow<'static, str>>, longest: usize) -> Self {
+        let path = path.into();
+        let value = format!("up to {longest} on {path}");
+        self.rules.routes.push(Route {
+            path,
+            longest_key: Some(longest),
+            window: None,
+        });
+        self.note("key length", value)
+    }
+
+    /// Only UUIDs are taken.
+    pub fn only_uuids(mut self) -> Self {
+        self.rules.uuid_only = true;
+        self.note("key format", "UUID")
+    }
+
+    /// The methods that take a key without being asked.
+    pub fn methods(mut self, methods: &[Method]) -> Self {
+        self.rules.methods = methods.to_vec();
+        let names: Vec<_> = methods.iter().map(|m| m.as_str()).collect();
+        self.note("methods", names.join(", "))
+    }
+
+    /// How long the server remembers a key, counted from the first request. If it is said to vary,
+    /// the shortest: after it, a repeat may act a second time.
+    pub fn window(mut self, window: Duration) -> Self {
+        self.rules.window = window;
+        self.rules.window_is_assumed = self.source.1 == Standing::Assumed;
+        let assumed = if self.rules.window_is_assumed {
+            "assumed "
+        } else {
+            ""
+        };
+        self.note("window", format!("{assumed}{}", hours(window)))
+    }
+
+    /// How long it remembers a key where the path holds `path`.
+    pub fn window_on(mut self, path: impl Into<Cow<'static, str>>, window: Duration) -> Self {
+        let path = path.into();
+        let value = format!("{} on {path}", hours(window));
+        self.rules.routes.push(Route {
+            path,
+            longest_key: None,
+            window: Some(window),
+        });
+        self.note("window", value)
+    }
+
+    /// A response header with the date at which the key expires.
+    pub fn window_header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        let name = name.into();
+        let value = format!("expiry stated in {name}");
+        self.rules.window_header = Some(name);
+        self.note("window", value)
+    }
+
+    /// A response header that marks a replay. Its absence says nothing.
+    pub fn replay_marker(self, header: &str, value: &'static str) -> Self {
+        self.marker(header, value, false)
+    }
+
+    /// A response header that every replay carries, so that an answer without it ran afresh.
+    pub fn reliable_replay_marker(self, header: &str, value: &'static str) -> Self {
+        self.marker(header, value, true)
+    }
+
+    fn marker(mut self, header: &str, value: &'static str, always: bool) -> Self {
+        let header = header.to_ascii_lowercase();
+        let text = format!("{header}: {value}");
+        self.rules.marker = Some(Marker {
+            header: header.into(),
+            value: value.into(),
+            always,
+        });
+        self.note("replay marker", text)
+    }
+
+    /// What a repeat of a finished action brings.
+    pub fn repeat(mut self, repeat: Repeat) -> Self {
+        self.rules.repeat = repeat;
+        let value = match repeat {
+            Repeat::Original => "the stored answer",
+            Repeat::CurrentState => "the present state",
+            Repeat::ConflictWithId => "409 that names what was created",
+            Repeat::Refusal => "a refusal",
+            Repeat::Unknown => "not documented",
+        };
+        self.note("finished repeat", value)
+    }
+
+    /// An answer that says the first request is still being worked on.
+    pub fn in_flight(mut self, sign: Sign) -> Self {
+        let value = sign.to_string();
+        self.rules.in_flight.push(sign);
+        self.note("in flight", value)
+    }
+
+    /// An answer that says the key was used with another request.
+    pub fn mismatch(mut self, sign: Sign) -> Self {
+        let value = sign.to_string();
+        self.rules.mismatch.push(sign);
+        self.note("mismatch", value)
+    }
+
+    /// An answer that says the key itself is missing or not acceptable.
+    pub fn key_refused(mut self, sign: Sign) -> Self {
+        let value = sign.to_string();
+        self.rules.key_refused.push(sign);
+        self.note("key refused", value)
+    }
+
+    /// An answer that says the key has expired.
+    pub fn window_closed(mut self, sign: Sign) -> Self {
+        let value = sign.to_string();
+        self.rules.window_closed.push(sign);
+        self.note("window closed", value)
+    }
+
+    /// An answer that says the action was done before, and the member that holds the id of what
+    /// was made. It is fetched from the request's URL followed by `/` and the id.
+    pub fn already_created(mut self, sign: Sign, id: impl Into<Cow<'static, str>>) -> Self {
+        let id = id.into();
+        let value = format!("{sign}, id in {id}");
+        self.rules.created.push((sign, id));
+        self.note("already created", value)
+    }
+
+    /// A response header of `true` or `false` that says whether to retry. It wins over the status.
+    pub fn should_retry(mut self, header: &str) -> Self {
+        let header = header.to_ascii_lowercase();
+        let value = format!("{header}: true or false");
+        self.rules.should_retry = Some(header.into());
+        self.note("should retry", value)
+    }
+
+    /// A status that only the handler gives, behind the server's memory of keys: it is the key's
+    /// result even if an earlier attempt went astray.
+    pub fn vouches_for(mut self, status: u16) -> Self {
+        self.rules.vouched.push(status);
+        self.note("vouched", status.to_string())
+    }
+
+    /// A status that is only given before any work begins: such an attempt had no effect.
+    pub fn unprocessed(mut self, status: u16) -> Self {
+        self.rules.unprocessed.push(status);
+        self.note("before any work", status.to_string())
+    }
+
+    /// The JSON member of a 202 that holds the URL to poll.
+    pub fn poll_member(mut self, path: impl Into<Cow<'static, str>>) -> Self {
+        let path = path.into();
+        let value = format!("URL in {path}");
+        self.rules.poll_member = Some(path);
+        self.note("poll", value)
+    }
+
+    /// What a 202 means that gives nothing to poll.
+    pub fn accepted(mut self, accepted: Accepted) -> Self {
+        self.rules.accepted = accepted;
+        let value = match accepted {
+            Accepted::IsSuccess => "a 202 without a URL counts as done",
+            Accepted::AskAgain => "a 202 without a URL is asked again",
+        };
+        self.note("poll", value)
+    }
+
+    /// HTML is a proper answer. Otherwise a page in place of a result is taken for a gateway's.
+    pub fn answers_in_html(mut self) -> Self {
+        self.rules.html = true;
+        self.note("answers", "HTML")
+    }
+
+    /// The profile.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, not only the first thing.
+    pub fn build(self) -> Result<Profile, InvalidProfile> {
+        let problems = self.problems();
+        if problems.is_empty() {
+            Ok(self.unchecked())
+        } else {
+            Err(InvalidProfile(problems))
+        }
+    }
+
+    pub(super) fn unchecked(self) -> Profile {
+        Profile(Arc::new(self.rules))
+    }
+
+    pub(super) fn problems(&self) -> Vec<String> {
+        let rules = &self.rules;
+        let mut problems = Vec::new();
+        let mut rule = |broken: bool, text: String| {
+            if broken {
+                problems.push(text);
+            }
+        };
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.';
+        rule(
+            rules.name.is_empty() || rules.name.len() > 64 || !rules.name.bytes().all(plain),
+            "a profile's name has 1 to 64 letters, digits, dashes, underscores or dots".into(),
+        );
+        match &rules.carrier {
+            Carrier::Header(name) => {
+                let refused = Headers::new().push(name, "x").err();
+                rule(
+                    refused.is_some(),
+                    refused.map(|e| e.to_string()).unwrap_or_default(),
+                );
+                let taken = [
+                    "authorization",
+                    "content-type",
+                    "content-length",
+                    "host",
+                    "cookie",
+                ];
+                rule(
+                    taken.iter().any(|t| name.eq_ignore_ascii_case(t)),
+                    format!("the header {name} has another use; the key needs one of its own"),
+                );
+            }
+            Carrier::JsonMember(name) => {
+                rule(name.is_empty(), "the key's member has no name".into())
+            }
+            Carrier::Nowhere => {}
+        }
+        rule(
+            rules.quoted && !matches!(rules.carrier, Carrier::Header(_)),
+            "only a header's value can be quoted; leave quoted() out".into(),
+        );
+        rule(
+            rules.shortest_key > rules.longest_key || rules.longest_key == 0,
+            format!(
+                "keys of {} to {} characters do not exist; put the smaller number first",
+                rules.shortest_key, rules.longest_key
+            ),
+        );
+        rule(
+            rules.knows_keys() && (rules.shortest_key > 36 || rules.longest_key < 36),
+            "a minted key has 36 characters and would not fit; allow that length".into(),
+        );
+        rule(
+            rules.knows_keys() && rules.methods.is_empty(),
+            "no method takes a key; name at least POST".into(),
+        );
+        let windows = rules
+            .routes
+            .iter()
+            .filter_map(|r| r.window)
+            .chain([rules.window]);
+        for window in windows {
+            rule(
+                window < Duration::from_secs(60) || window > 10 * YEAR,
+                format!("a window of {window:?} is hardly meant; use a minute to ten years"),
+            );
+        }
+        for sign in rules.signs() {
+            rule(
+                !(200..600).contains(&sign.status),
+                format!("{} is not the status of an answer", sign.status),
+            );
+        }
+        for status in rules.vouched.iter().filter(|s| !(400..500).contains(*s)) {
+            rule(
+                true,
+                format!("{status} cannot be vouched for; only 4xx refuses for good"),
+            );
+        }
+        problems
+    }
+}
+
+impl Rules {
+    fn knows_keys(&self) -> bool {
+        self.carrier != Carrier::Nowhere
+    }
+
+    fn signs(&self) -> impl Iterator<Item = &Sign> {
+        let created = self.created.iter().map(|(sign, _)| sign);
+        [
+            &self.in_flight,
+            &self.mismatch,
+            &self.key_refused,
+            &self.window_closed,
+        ]
+        .into_iter()
+        .flatten()
+        .chain(created)
+    }
+}
+
+/// A duration as people say it.
+fn hours(window: Duration) -> String {
+    let hours = window.as_secs() / 3600;
+    match hours {
+        0 => format!("{} min", window.as_secs() / 60),
+        h if h % 24 == 0 && h > 24 => format!("{} days", h / 24),
+        h => format!("{h} h"),
+    }
+}

@@ -1,0 +1,159 @@
+//! What an answer to a GET means: to a poll, or to the question for a named result.
+
+use super::answer::Answer;
+use super::{Action, Again, Context, Once, Reason, Replayed, Verdict};
+use crate::json::{self, Scalar};
+use crate::message::{Content, Response};
+use crate::profile::Repeat;
+use crate::retry::retry_after;
+
+/// The verdict on an answer to a poll.
+///
+/// Here [`Action::TryAgain`] repeats the poll, a GET without key or body. Only if its remedy is
+/// [`Once::PollLost`] does it send the request itself, under its key, to learn the URL again.
+#[must_use]
+pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
+    let poll = Answer { response, context };
+    match response.status {
+        200..300 if response.content == Content::Lost => {
+            Verdict::again(poll.again(), "the answer to the poll was cut off")
+        }
+        200..300 if poll.looks_foreign() => Verdict::again(
+            poll.again(),
+            "the answer to the poll does not look like the server's",
+        ),
+        202 => poll.keep_polling(),
+        200..300 => match progress(response, poll.hint().is_some()) {
+            Some(Progress::Running) => poll.keep_polling(),
+            Some(Progress::Failed) => Verdict::attend(
+                Reason::WorkFailed,
+                "the server reports that the work failed after it had begun",
+            ),
+            None => Verdict::succeed(poll.replayed(), "the work is done"),
+        },
+        404 | 410 if context.may(Once::PollLost) && context.profile.knows_keys() => Verdict::again(
+            Again {
+                once: Some(Once::PollLost),
+                ..Again::default()
+            },
+            "the URL to poll is gone; asking for it again under the same key",
+        ),
+        404 | 410 => Verdict::attend(Reason::PollLost, "the URL to poll is gone"),
+        _ => poll.get_failed(),
+    }
+}
+
+/// The verdict on an answer to the GET that a 303, or a named result, asked for.
+///
+/// Whatever the resource says of its own state, it is the result. [`Action::TryAgain`] repeats the
+/// GET.
+#[must_use]
+pub fn followed(response: &Response, context: &Context<'_>) -> Verdict {
+    let get = Answer { response, context };
+    match response.status {
+        202 | 206 => polled(response, context),
+        200..300 if response.content == Content::Lost || get.looks_foreign() => Verdict::again(
+            get.again(),
+            "the result was cut off or does not look like the server's",
+        ),
+        200..300 => {
+            let named = context.profile.repeat() == Repeat::ConflictWithId;
+            let replayed = if named {
+                Replayed::Yes
+            } else {
+                Replayed::Unknown
+            };
+            Verdict::succeed(
+                replayed,
+                "it succeeded; this is the result that the server named",
+            )
+        }
+        404 | 410 => Verdict::attend(
+            Reason::PollLost,
+            "the result that the server named is not there",
+        ),
+        _ => get.get_failed(),
+    }
+}
+
+impl Answer<'_> {
+    fn keep_polling(&self) -> Verdict {
+        let headers = &self.response.headers;
+        // Beside a 200, `Location` is where the result will be, not where to ask.
+        let location = headers
+            .get("location")
+            .filter(|_| self.response.status == 202);
+        let named = headers.get("operation-location").or(location);
+        let url = named.unwrap_or(self.context.url);
+        self.follow(
+            url,
+            |url| Action::Poll(url, self.hint()),
+            "the server is still working on it",
+        )
+    }
+
+    /// An answer to a GET that is neither a result nor progress.
+    fn get_failed(&self) -> Verdict {
+        let status = self.response.status;
+        let location = self.response.headers.get("location").unwrap_or_default();
+        match status {
+            300..=399 if !location.is_empty() => self.follow(
+                location,
+                |url| Action::SeeOther(url, self.hint()),
+                "the result is at the URL that the server gave",
+            ),
+            401 | 407 if self.context.may(Once::Reauthorise) => self.unauthorised(),
+            408 | 421 | 425 | 429 | 500.. | 0..200 => {
+                let hint = retry_after::hint(&self.response.headers, self.context.now);
+                let again = Again {
+                    hint,
+                    ..Again::default()
+                };
+                Verdict::again(
+                    again,
+                    format!("the question for the result was answered with {status}"),
+                )
+            }
+            300..=399 => Verdict::attend(Reason::Protocol, format!("a {status} without a URL")),
+            _ => Verdict::attend(
+                Reason::RefusedAfterDoubt,
+                format!("the server does not show the result ({status}); the work may be done"),
+            ),
+        }
+    }
+}
+
+/// How far work has come that a poll asked about.
+enum Progress {
+    Running,
+    Failed,
+}
+
+/// What a poll's body says, if it is about work: a `status` word, or a `done` flag with an error.
+fn progress(response: &Response, hinted: bool) -> Option<Progress> {
+    let body = response.content.bytes()?;
+    match json::find(body, "done") {
+        Some(Scalar::Flag(false)) => return Some(Progress::Running),
+        Some(Scalar::Flag(true)) => {
+            let failed = ["error.code", "error.message", "error.status", "error"]
+                .iter()
+                .any(|path| json::find(body, path).is_some());
+            return failed.then_some(Progress::Failed);
+        }
+        _ => {}
+    }
+    let word: String = json::text(body, "status")?
+        .chars()
+        .filter(char::is_ascii_alphabetic)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    match word.as_str() {
+        "notstarted" | "running" | "inprogress" => Some(Progress::Running),
+        // A finished payment may well be pending; work that is not finished says when to ask again.
+        "pending" | "queued" | "processing" if hinted => Some(Progress::Running),
+        "failed" | "failure" | "error" | "canceled" | "cancelled" | "aborted" => {
+            Some(Progress::Failed)
+        }
+        _ => None,
+    }
+}

@@ -4,6 +4,7 @@
 //! not a law.
 
 mod arrows;
+mod invariants;
 mod lengths;
 mod places;
 mod rows;
@@ -79,10 +80,14 @@ pub(crate) fn run() -> Outcome {
     for signal in lengths::signals(&files) {
         println!("signal: {signal}");
     }
-    let found: Vec<Finding> = [arrows::check, places::check, rows::check, words::check]
-        .into_iter()
-        .flat_map(|check| check(&files))
-        .collect();
+    let checks = [
+        arrows::check,
+        places::check,
+        rows::check,
+        invariants::check,
+        words::check,
+    ];
+    let found: Vec<Finding> = checks.into_iter().flat_map(|check| check(&files)).collect();
     for finding in &found {
         println!("tidy: {finding}");
     }

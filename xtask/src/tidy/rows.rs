@@ -99,7 +99,7 @@ fn numbers(name: &str, letter: char) -> Vec<u32> {
 }
 
 /// The names of the tests that run: ignored ones and empty ones do not.
-fn test_names(source: &str) -> Vec<String> {
+pub(super) fn test_names(source: &str) -> Vec<String> {
     let all = tokens(source);
     let mut found = Vec::new();
     let mut at = 0;

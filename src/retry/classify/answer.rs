@@ -284,6 +284,7 @@ impl Answer<'_> {
                     Applied::Maybe,
                     "an earlier attempt has done it, and the server names the result",
                 ),
+                None if self.hint().is_some() => self.still_running(),
                 None => Verdict::attend(
                     Reason::AlreadyDone,
                     "the server says that it was done before, but not with what result",

@@ -77,6 +77,16 @@ impl Headers {
         Headers::default()
     }
 
+    /// The one line `Authorization: Bearer TOKEN`.
+    ///
+    /// # Errors
+    /// If the token cannot stand in a header.
+    pub fn bearer(token: &str) -> Result<Self, InvalidMessage> {
+        let mut headers = Headers::new();
+        headers.push("authorization", &format!("Bearer {token}"))?;
+        Ok(headers)
+    }
+
     /// Adds a line.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
 //! How long the server can be trusted to remember the key.
 
 use crate::entry::{Progress, WindowSource};
-use crate::message::{Headers, Response};
+use crate::message::Response;
 use crate::profile::Profile;
 use crate::retry::Policy;
 use crate::time::{Now, Timestamp};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How far two clocks that are both roughly right may disagree.
 const CLOCK_DOUBT: Duration = Duration::from_secs(2);
@@ -68,7 +68,7 @@ impl Window {
         response: &Response,
         now: Timestamp,
     ) {
-        let Some(left) = window_left(profile, &response.headers, now) else {
+        let Some(left) = profile.remembered_for(&response.headers, now) else {
             return;
         };
         let window = (now + left).since(progress.window_start);
@@ -82,12 +82,4 @@ impl Window {
 /// What is kept free at the window's end: an attempt must be over, and clocks may differ.
 pub(crate) fn margin(window: Duration, policy: &Policy) -> Duration {
     (policy.attempt_timeout + CLOCK_DOUBT).max(window / 24)
-}
-
-/// What the server's own expiry header leaves, measured against its own clock where it shows it.
-fn window_left(profile: &Profile, headers: &Headers, now: Timestamp) -> Option<Duration> {
-    let date = |name| httpdate::parse_http_date(headers.get(name)?).ok();
-    let expires = date(profile.window_header()?)?;
-    let now = date("date").unwrap_or(UNIX_EPOCH + Duration::from_millis(now.as_millis()));
-    Some(expires.duration_since(now).unwrap_or_default())
 }

@@ -1,0 +1,274 @@
+//! The client, and the one loop that carries out what the machine decides.
+
+mod builder;
+mod credentials;
+mod deferred;
+mod drive;
+mod flight;
+
+pub(crate) use builder::is_credential;
+pub use builder::{ClientBuilder, Parts};
+pub use credentials::{Asked, Credentials, CredentialsError};
+
+use crate::clock::{Clock, Dice};
+use crate::entry::{Entry, Grade, Scope};
+use crate::error::{Error, ErrorKind};
+use crate::journal::{Journal, Listing, Query, Reaped, Retention, Select};
+use crate::key::Reference;
+use crate::message::Origin;
+use crate::operation::{Operation, OperationBuilder};
+use crate::profile::Profile;
+use crate::retry::Policy;
+use crate::retry::budget::Budget;
+use crate::seal::{Body, Keeper};
+use crate::transport::Transport;
+use flight::Flights;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Sends operations, each under one key for all its attempts. Cheap to clone; share one.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+/// # let client = samekey::testing::client();
+/// for operation in client.unfinished().await? {
+///     if let Err(error) = operation.resume().await {
+///         eprintln!("{}: {error}", operation.reference());
+///     }
+/// }
+/// let operation = client
+///     .operation("invoice/42/pay")
+///     .post("https://api.example.com/payments")
+///     .json(&serde_json::json!({"amount": 100}))
+///     .begin()
+///     .await?;
+/// println!("Your reference: {}", operation.reference()); // durable, and nothing sent yet
+/// let outcome = operation.send().await?;
+/// assert!(outcome.is_success());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Client(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) scope: Scope,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) dice: Arc<dyn Dice>,
+    pub(crate) policy: Policy,
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) credentials: Option<Arc<dyn Credentials>>,
+    pub(crate) kept_headers: Vec<Box<str>>,
+    pub(crate) body: Body,
+    pub(crate) keeper: Keeper,
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) flush_all: bool,
+    pub(crate) settled_for: Duration,
+    pub(crate) tombstones_for: Duration,
+    pub(crate) flights: Flights,
+    budgets: Mutex<HashMap<Origin, Budget>>,
+}
+
+impl Client {
+    /// Begins to describe a client for `application`, which names its scope and, natively, its
+    /// journal.
+    pub fn builder(application: &str) -> ClientBuilder {
+        ClientBuilder::new(application)
+    }
+
+    /// The same with every moving part brought along: for stores and transports of one's own, for
+    /// tests and for simulations.
+    pub fn with_parts(application: &str, parts: Parts) -> ClientBuilder {
+        ClientBuilder::new(application).parts(parts)
+    }
+
+    /// Begins to describe an operation. `intent` is the caller's stable name of the action, such as
+    /// `invoice/42/pay`: it finds the key again after a crash, a restart or a second click.
+    pub fn operation(&self, intent: &str) -> OperationBuilder {
+        OperationBuilder::new(self.clone(), intent)
+    }
+
+    /// Begins a deliberate repeat of an earlier operation: the same action once more, under a key
+    /// of its own. Asked for again, after a crash say, it joins that repeat and mints no third key.
+    ///
+    /// Without a request of its own it repeats the earlier one's. It refuses while the earlier
+    /// one's outcome is unknown; see [`OperationBuilder::even_if_unresolved`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// let coffee = client.operation("coffee").post("https://api.example.com/orders").begin().await?;
+    /// coffee.send().await?;
+    /// let another = client.repeat(coffee.reference()).begin().await?;
+    /// assert_ne!(another.reference(), coffee.reference());
+    /// let joined = client.repeat(coffee.reference()).begin().await?;
+    /// assert_eq!(joined.reference(), another.reference());
+    /// # Ok(()) }
+    /// ```
+    pub fn repeat(&self, previous: Reference) -> OperationBuilder {
+        OperationBuilder::repeating(self.clone(), previous)
+    }
+
+    /// Begins and sends a JSON POST: [`operation`](Client::operation) in one call.
+    ///
+    /// # Errors
+    /// As [`OperationBuilder::begin`] and [`Operation::send`].
+    #[cfg(feature = "json")]
+    pub async fn post<T: serde::Serialize + ?Sized>(
+        &self,
+        intent: &str,
+        url: &str,
+        value: &T,
+    ) -> Result<crate::Outcome, Error> {
+        self.operation(intent).post(url).json(value).begin().await?.send().await
+    }
+
+    /// What an earlier run left open and resuming may bring to an end, oldest first.
+    ///
+    /// An entry that cannot be read is among them: resuming it says what is wrong with it.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub async fn unfinished(&self) -> Result<Vec<Operation>, Error> {
+        self.list(Select::Unfinished).await
+    }
+
+    /// What a person has to look at, oldest first.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub async fn attention(&self) -> Result<Vec<Operation>, Error> {
+        self.list(Select::Attention).await
+    }
+
+    /// The operations of this scope in such a phase, oldest first.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub async fn list(&self, select: Select) -> Result<Vec<Operation>, Error> {
+        let scope = Some(self.0.scope.clone());
+        let query = Query { scope, select, ..Query::default() };
+        Ok(self.handles(self.0.journal.list(query).await?))
+    }
+
+    /// Every operation of this scope with this reference. Two are possible, if rarely: show both.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub async fn find(&self, reference: Reference) -> Result<Vec<Operation>, Error> {
+        let found = self.0.journal.find(reference, Some(self.0.scope.clone())).await?;
+        Ok(self.handles(found))
+    }
+
+    /// The one operation of this scope with this reference.
+    ///
+    /// # Errors
+    /// If there is none, or more than one.
+    pub async fn get(&self, reference: Reference) -> Result<Operation, Error> {
+        let mut found = self.find(reference).await?;
+        match (found.pop(), found.len()) {
+            (Some(operation), 0) => Ok(operation),
+            (None, _) => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("the journal has no operation of {} with this reference", self.0.scope),
+            )
+            .about(reference)),
+            (Some(_), others) => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("{} operations have this reference; choose one by its key", others + 1),
+            )
+            .about(reference)),
+        }
+    }
+
+    /// Turns what was settled long ago into tombstones, a small batch at a time. A client does
+    /// this now and then by itself.
+    ///
+    /// # Errors
+    /// If the journal cannot be written.
+    pub async fn reap(&self) -> Result<Reaped, Error> {
+        let retention = Retention {
+            now: self.0.clock.now().wall,
+            settled: self.0.settled_for,
+            tombstones: self.0.tombstones_for,
+            batch: 256,
+        };
+        Ok(self.0.journal.reap(retention).await?)
+    }
+
+    /// For whom this client acts.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.0.scope
+    }
+
+    /// What the journal survives.
+    #[must_use]
+    pub fn grade(&self) -> Grade {
+        self.0.journal.grade()
+    }
+
+    fn handles(&self, listing: Listing) -> Vec<Operation> {
+        let sound = listing.entries.into_iter().map(|entry| Operation::found(self.clone(), entry));
+        let damaged =
+            listing.damaged.into_iter().map(|damage| Operation::damaged(self.clone(), damage));
+        sound.chain(damaged).collect()
+    }
+}
+
+impl Inner {
+    /// The profile that an entry was begun with.
+    pub(crate) fn profile_of(&self, entry: &Entry) -> Result<Profile, Error> {
+        let name = &*entry.frozen.profile;
+        let own = self.profiles.iter().find(|profile| profile.name() == name).cloned();
+        own.or_else(|| Profile::named(name)).ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidConfiguration,
+                format!(
+                    "the operation was begun with the profile {name:?}, which this client does not \
+                     know; give it to the builder with `profile`"
+                ),
+            )
+            .about(entry.reference())
+            .after(entry.progress.attempts, entry.progress.maybe_applied)
+        })
+    }
+
+    /// Refuses a destination that the current configuration does not allow.
+    pub(crate) fn check_origin(&self, url: &str) -> Result<Origin, Error> {
+        let origin = Origin::of(url)
+            .map_err(|invalid| Error::new(ErrorKind::InvalidRequest, invalid.to_string()))?;
+        if self.origins.is_empty() || self.origins.contains(&origin) {
+            return Ok(origin);
+        }
+        Err(Error::new(
+            ErrorKind::OriginNotAllowed,
+            format!("{origin} is not among the origins that this client may send to; allow it with `allow_origin`"),
+        ))
+    }
+
+    fn with_budget<T>(&self, origin: &Origin, use_it: impl FnOnce(&mut Budget, Duration) -> T) -> T {
+        let now = self.clock.now().monotonic;
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !budgets.contains_key(origin) {
+            budgets.insert(origin.clone(), Budget::new());
+        }
+        match budgets.get_mut(origin) {
+            Some(budget) => use_it(budget, now),
+            None => use_it(&mut Budget::new(), now),
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("scope", &self.0.scope)
+            .field("grade", &self.grade())
+            .field("policy", &self.0.policy)
+            .finish_non_exhaustive()
+    }
+}

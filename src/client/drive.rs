@@ -1,0 +1,480 @@
+//! The one loop: it carries out what the machine decides, and decides nothing itself.
+
+use super::{Asked, Inner};
+use crate::entry::{Entry, Kept, Owner, Phase, Progress, Receipt};
+use crate::error::{Error, ErrorKind};
+use crate::journal::{Flush, JournalError, JournalErrorKind, Liveness, Write};
+use crate::machine::{self, Claim, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
+use crate::message::{Content, Failure, FailureKind, Headers, Origin, Sent};
+use crate::operation::Operation;
+use crate::outcome::Outcome;
+use crate::seal::{Keeper, Part};
+use crate::trace;
+use crate::update::Update;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+/// How often a waiting process looks whether another one is done, at the least.
+const JOIN_EVERY: Duration = Duration::from_millis(200);
+/// A longer sleep is cut up, so that a laptop that was asleep notices when it wakes.
+pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+
+/// An entry that is ours to drive.
+struct Mine {
+    entry: Entry,
+    receipt: Receipt,
+    surely_unsent: bool,
+}
+
+impl Inner {
+    /// Drives an operation until there is an end to report.
+    pub(crate) async fn drive(&self, operation: &Operation) -> Result<Outcome, Error> {
+        let key = operation.key();
+        trace::within(&key, async {
+            let _flight = self.flights.enter(&key).await;
+            loop {
+                let mine = match self.acquire(operation).await? {
+                    Acquired::Mine(mine) => mine,
+                    Acquired::Ended(entry) => return self.conclude(operation, entry),
+                };
+                let mut ride = Ride::new(self, operation, *mine)?;
+                if let Some(end) = ride.run().await? {
+                    return Ok(end);
+                }
+                // Somebody else drives it now: wait for them.
+            }
+        })
+        .await
+    }
+
+    /// Gets the right to drive: at once for what we began, by a claim for all else.
+    async fn acquire(&self, operation: &Operation) -> Result<Acquired, Error> {
+        let held = {
+            let mut state = operation.state();
+            state.held.take().map(|receipt| (state.entry.clone(), receipt))
+        };
+        if let Some((entry, receipt)) = held {
+            return Ok(Acquired::Mine(Box::new(Mine { entry, receipt, surely_unsent: true })));
+        }
+        let started = self.clock.now();
+        loop {
+            let entry = self.load(operation).await?;
+            {
+                let mut state = operation.state();
+                state.maybe_sent |= entry.progress.maybe_applied;
+                state.entry = entry.clone();
+            }
+            if entry.frozen.scope != self.scope {
+                return Err(operation.blame(other_scope(&entry, self)));
+            }
+            match self.claim(operation, &entry).await? {
+                Claimed::Mine(mine) => return Ok(Acquired::Mine(mine)),
+                Claimed::Closed => return Ok(Acquired::Ended(entry)),
+                Claimed::Again => continue,
+                Claimed::Held => {}
+            }
+            if self.clock.now().since(started) > self.policy.give_up_after {
+                return Err(operation.blame(held_elsewhere()));
+            }
+            operation.updates.tell(&Update::Joined);
+            let jitter = Duration::from_millis(self.dice.roll() % 200);
+            self.clock.sleep(JOIN_EVERY + jitter).await;
+        }
+    }
+
+    /// One try to claim an entry; a lost race means to look again.
+    async fn claim(&self, operation: &Operation, entry: &Entry) -> Result<Claimed, Error> {
+        let owner = entry.progress.owner;
+        let me = self.journal.owner();
+        let foreign = owner != Owner::NONE && owner != me;
+        let liveness = if foreign { self.journal.liveness(owner).await? } else { Liveness::Dead };
+        let now = self.clock.now().wall;
+        let progress = match machine::claim(entry, me, liveness, now) {
+            Claim::Take(progress) => *progress,
+            Claim::Held => return Ok(Claimed::Held),
+            Claim::NotYet(_) | Claim::Closed => return Ok(Claimed::Closed),
+        };
+        // What cannot be sent is not claimed.
+        operation.body()?;
+        self.profile_of(entry)?;
+        let url = progress.moved_to.as_deref().unwrap_or(&entry.frozen.url);
+        self.check_origin(url).map_err(|error| operation.blame(error))?;
+        let surely_unsent = !entry.progress.maybe_applied;
+        let claimed = Entry { progress, ..entry.clone() };
+        match self.record(&claimed, &claimed.progress, Flush::Full).await {
+            Ok(receipt) => {
+                trace::claimed(&claimed, entry.progress.owner != Owner::NONE);
+                Ok(Claimed::Mine(Box::new(Mine { entry: claimed, receipt, surely_unsent })))
+            }
+            Err(error) if error.kind() == JournalErrorKind::Stale => Ok(Claimed::Again),
+            Err(error) => Err(operation.blame(error.into())),
+        }
+    }
+
+    /// The entry as the journal has it now.
+    pub(crate) async fn load(&self, operation: &Operation) -> Result<Entry, Error> {
+        let (slot, key) = (operation.state().entry.slot, operation.key());
+        match self.journal.load(slot, key).await {
+            Ok(Some(entry)) => Ok(entry),
+            Ok(None) => Err(operation.blame(Error::new(
+                ErrorKind::NotFound,
+                "the journal no longer has this operation: it was settled and reaped, or forgotten",
+            ))),
+            Err(error) => Err(operation.blame(error.into())),
+        }
+    }
+
+    async fn record(
+        &self,
+        entry: &Entry,
+        progress: &Progress,
+        flush: Flush,
+    ) -> Result<Receipt, JournalError> {
+        let mut progress = progress.clone();
+        if let Some(answer) = &mut progress.answer
+            && let Kept::Plain(bytes) = &answer.body
+        {
+            let mode = Keeper::mode_of(&entry.frozen.body);
+            let kept = self.keeper.keep(mode, bytes, &entry.frozen, Part::Answer, self.nonce());
+            answer.body = kept.unwrap_or(Kept::NotKept);
+        }
+        let write = Write {
+            slot: entry.slot,
+            key: entry.key().clone(),
+            expected: progress.revision - 1,
+            progress,
+            flush,
+        };
+        self.journal.record(write).await
+    }
+
+    /// Starts a write without waiting for it: a future that is dropped cannot await.
+    pub(crate) fn let_go(&self, entry: &Entry, progress: Progress) {
+        let mut write = Box::pin(self.journal.record(Write {
+            slot: entry.slot,
+            key: entry.key().clone(),
+            expected: progress.revision - 1,
+            progress,
+            flush: Flush::Normal,
+        }));
+        let _ = write.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// What an entry says that is closed to us.
+    fn conclude(&self, operation: &Operation, entry: Entry) -> Result<Outcome, Error> {
+        let progress = &entry.progress;
+        match progress.phase {
+            Phase::Succeeded | Phase::Rejected => self.recovered(&entry),
+            Phase::Attention(reason) => Err(operation.blame(Error::attention(reason))),
+            Phase::Abandoned => Err(operation.blame(Error::new(
+                ErrorKind::Ended(Phase::Abandoned),
+                "the operation was abandoned; begin another one under another intent",
+            ))),
+            _ => {
+                let until = progress.not_before.unwrap_or_default();
+                Err(operation.blame(Error::deferred(until, self.clock.now().wall)))
+            }
+        }
+    }
+
+    /// The outcome that a settled entry holds.
+    pub(crate) fn recovered(&self, entry: &Entry) -> Result<Outcome, Error> {
+        let answer = entry.progress.answer.as_ref();
+        let content = match answer.map(|answer| &answer.body) {
+            None | Some(Kept::NotKept) => Content::NotKept,
+            Some(Kept::Lost) => Content::Lost,
+            Some(Kept::TooLarge) => Content::TooLarge,
+            Some(kept) => match self.keeper.open(kept, &entry.frozen, Part::Answer)? {
+                Some(bytes) => Content::Whole(bytes),
+                None => Content::NotKept,
+            },
+        };
+        Ok(Outcome::of(entry, content, true))
+    }
+
+    /// 32 random bytes, of which a nonce is made.
+    pub(crate) fn nonce(&self) -> [u8; 32] {
+        let halves = [self.dice.key_bytes(), self.dice.key_bytes()];
+        std::array::from_fn(|i| halves[i / 16][i % 16])
+    }
+
+    async fn sleep(&self, wait: Duration) {
+        let started = self.clock.now();
+        loop {
+            let passed = self.clock.now().since(started);
+            if passed >= wait {
+                return;
+            }
+            self.clock.sleep((wait - passed).min(LONGEST_SLEEP)).await;
+        }
+    }
+}
+
+enum Acquired {
+    Mine(Box<Mine>),
+    Ended(Entry),
+}
+
+enum Claimed {
+    Mine(Box<Mine>),
+    Held,
+    Closed,
+    Again,
+}
+
+/// One run of the machine over one entry. Dropped before its end, it lets the entry go.
+struct Ride<'a> {
+    inner: &'a Inner,
+    operation: &'a Operation,
+    entry: Entry,
+    machine: Machine,
+    origin: Origin,
+    receipt: Option<Receipt>,
+    refresh: bool,
+    sending: bool,
+    over: bool,
+}
+
+impl<'a> Ride<'a> {
+    fn new(inner: &'a Inner, operation: &'a Operation, mine: Mine) -> Result<Ride<'a>, Error> {
+        let Mine { entry, receipt, surely_unsent } = mine;
+        let origin = inner.check_origin(&entry.frozen.url)?;
+        let machine = Machine::new(Task {
+            entry: entry.clone(),
+            body: operation.body()?,
+            profile: inner.profile_of(&entry)?,
+            policy: inner.policy.clone(),
+            flush_all: inner.flush_all,
+            surely_unsent,
+        });
+        inner.with_budget(&origin, |budget, now| budget.deposit(now));
+        Ok(Ride {
+            inner,
+            operation,
+            entry,
+            machine,
+            origin,
+            receipt: Some(receipt),
+            refresh: false,
+            sending: false,
+            over: false,
+        })
+    }
+
+    /// Obeys until there is an end; `None` if somebody else drives the entry now.
+    async fn run(&mut self) -> Result<Option<Outcome>, Error> {
+        let Some(receipt) = self.receipt.take() else { return Ok(None) };
+        let mut event = Event::Drive(receipt);
+        loop {
+            let tick = Tick { now: self.inner.clock.now(), roll: self.inner.dice.roll() };
+            let decision = self.machine.step(event, tick);
+            event = match decision {
+                Decision::Record { progress, flush } => {
+                    match self.inner.record(&self.entry, &progress, flush).await {
+                        Ok(receipt) => Event::Recorded(receipt),
+                        Err(error) => return self.not_recorded(error).await,
+                    }
+                }
+                Decision::Send(permit) => self.send(permit).await,
+                Decision::Probe(probe) => self.probe(probe).await,
+                Decision::Sleep { wait, charge } => self.sleep(wait, charge).await,
+                Decision::Reauthorise => self.reauthorise(),
+                Decision::Finish(end) => return self.finish(end).map(Some),
+            };
+        }
+    }
+
+    async fn send(&mut self, permit: Permit) -> Event {
+        let attempt = permit.attempt();
+        self.operation.updates.tell(&Update::Sending { attempt });
+        let credentials = match self.credentials(permit.url()).await {
+            Ok(credentials) => credentials,
+            Err(failure) => return Event::Failed(failure),
+        };
+        let permit = permit.with_credentials(credentials);
+        self.sending = true;
+        self.operation.state().maybe_sent = true;
+        let result = trace::attempt(attempt, self.inner.transport.send(permit)).await;
+        self.sending = false;
+        match result {
+            Ok(response) => Event::Answered(response),
+            Err(failure) => {
+                if failure.sent == Sent::No && !self.machine.in_doubt() {
+                    self.operation.state().maybe_sent = false;
+                }
+                Event::Failed(failure)
+            }
+        }
+    }
+
+    async fn probe(&mut self, probe: Probe) -> Event {
+        self.operation.updates.tell(&Update::Polling);
+        let credentials = match self.credentials(probe.url()).await {
+            Ok(credentials) => credentials,
+            Err(failure) => return Event::Failed(failure),
+        };
+        match self.inner.transport.probe(probe.with_credentials(credentials)).await {
+            Ok(response) => Event::Answered(response),
+            Err(failure) => Event::Failed(failure),
+        }
+    }
+
+    /// Asks for what proves who we are. A foreign origin gets nothing unless it was allowed.
+    async fn credentials(&mut self, url: &str) -> Result<Headers, Failure> {
+        let Some(source) = &self.inner.credentials else { return Ok(Headers::new()) };
+        let unsendable =
+            |why: String| Failure::new(FailureKind::Unsendable, Sent::No, why);
+        let origin = Origin::of(url).map_err(|invalid| unsendable(invalid.to_string()))?;
+        if origin != self.origin && !self.inner.origins.contains(&origin) {
+            return Ok(Headers::new());
+        }
+        let refresh = std::mem::take(&mut self.refresh);
+        let asked = Asked { origin, scope: self.inner.scope.clone(), refresh };
+        source.headers(asked).await.map_err(|error| {
+            let why = format!("the credentials callback failed: {error}");
+            Failure::new(FailureKind::Queued, Sent::No, why)
+        })
+    }
+
+    fn reauthorise(&mut self) -> Event {
+        let can_refresh = self.inner.credentials.as_ref().is_some_and(|c| c.can_refresh());
+        self.refresh = can_refresh;
+        if can_refresh { Event::Authorised } else { Event::Unauthorised }
+    }
+
+    async fn sleep(&mut self, wait: Duration, charge: bool) -> Event {
+        let progress = self.machine.progress();
+        let reason = progress.recent.last().map_or_else(Box::default, |last| last.reason.clone());
+        let attempt = progress.attempts;
+        trace::waiting(attempt, wait, &reason);
+        self.operation.updates.tell(&Update::Waiting { attempt, wait, reason });
+        self.inner.sleep(wait).await;
+        let inner = self.inner;
+        let may_retry =
+            !charge || inner.with_budget(&self.origin, |budget, now| budget.withdraw(now));
+        Event::Woke { may_retry }
+    }
+
+    fn finish(&mut self, end: End) -> Result<Outcome, Error> {
+        self.over = true;
+        self.store_progress();
+        trace::finished(&self.entry.frozen.key, self.machine.progress());
+        let error = match end {
+            End::Settled => {
+                let phase = self.machine.progress().phase;
+                self.operation.updates.tell(&Update::Settled(phase));
+                return Ok(self.outcome());
+            }
+            End::Attention(reason) => {
+                self.operation.updates.tell(&Update::Attention(reason));
+                Error::attention(reason)
+            }
+            End::Deferred(until) => {
+                self.operation.updates.tell(&Update::Deferred { until });
+                super::deferred::later(&self.operation.client, &self.entry, until);
+                Error::deferred(until, self.inner.clock.now().wall)
+            }
+            End::NotSent => Error::new(ErrorKind::NotSent, "nothing could be sent"),
+        };
+        Err(self.operation.blame(error.because(self.machine.progress())))
+    }
+
+    /// The outcome as it came, with what the journal does not keep.
+    fn outcome(&self) -> Outcome {
+        let progress = self.machine.progress().clone();
+        let entry = Entry { progress, ..self.entry.clone() };
+        let recovered = !self.operation.state().begun_here;
+        match self.machine.last_response() {
+            Some(response) => Outcome::of(&entry, response.content.clone(), recovered)
+                .with_headers(response.headers.clone()),
+            None => Outcome::of(&entry, Content::NotKept, recovered),
+        }
+    }
+
+    fn store_progress(&self) {
+        let mut state = self.operation.state();
+        state.entry.progress = self.machine.progress().clone();
+        state.maybe_sent = self.machine.in_doubt() || state.entry.progress.answer.is_some();
+    }
+
+    /// The journal did not take a write: somebody else wrote first, or it is in trouble.
+    async fn not_recorded(&mut self, error: JournalError) -> Result<Option<Outcome>, Error> {
+        let final_word = self.machine.progress().phase.is_settled();
+        if error.kind() == JournalErrorKind::Stale {
+            return if final_word { self.insist().await } else { self.step_aside().await };
+        }
+        self.store_progress();
+        if final_word {
+            // The answer is real, written down or not; a later resume learns it again.
+            self.over = true;
+            return Ok(Some(self.outcome().not_recorded()));
+        }
+        Err(self.operation.blame(error.into()))
+    }
+
+    /// Somebody else moved the entry while the final answer came in: the first final word stands.
+    async fn insist(&mut self) -> Result<Option<Outcome>, Error> {
+        loop {
+            let current = self.inner.load(self.operation).await?;
+            if current.progress.phase.is_settled() {
+                self.over = true;
+                self.operation.state().entry = current.clone();
+                return self.inner.conclude(self.operation, current).map(Some);
+            }
+            let mut progress = self.machine.progress().clone();
+            progress.revision = current.progress.revision + 1;
+            progress.epoch = current.progress.epoch + 1;
+            match self.inner.record(&self.entry, &progress, Flush::Full).await {
+                Ok(_) => return self.finish(End::Settled).map(Some),
+                Err(error) if error.kind() == JournalErrorKind::Stale => {}
+                Err(_) => {
+                    self.over = true;
+                    return Ok(Some(self.outcome().not_recorded()));
+                }
+            }
+        }
+    }
+
+    /// Somebody else drives it, or the user stopped it.
+    async fn step_aside(&mut self) -> Result<Option<Outcome>, Error> {
+        self.over = true;
+        let current = self.inner.load(self.operation).await?;
+        self.operation.state().entry = current.clone();
+        if current.progress.phase.is_open() {
+            return Ok(None);
+        }
+        self.inner.conclude(self.operation, current).map(Some)
+    }
+}
+
+impl Drop for Ride<'_> {
+    fn drop(&mut self) {
+        if self.over || !self.machine.progress().phase.is_open() {
+            return;
+        }
+        let surely_unsent = !self.sending && !self.machine.in_doubt();
+        let progress = machine::release(self.machine.progress(), surely_unsent);
+        self.inner.let_go(&self.entry, progress.clone());
+        let mut state = self.operation.state();
+        state.entry.progress = progress;
+        state.maybe_sent = !surely_unsent;
+    }
+}
+
+fn other_scope(entry: &Entry, inner: &Inner) -> Error {
+    Error::new(
+        ErrorKind::OtherScope,
+        format!(
+            "the operation belongs to {}, and this client acts for {}: the server would take it for a \
+             new action. Nothing was sent now",
+            entry.frozen.scope, inner.scope
+        ),
+    )
+}
+
+fn held_elsewhere() -> Error {
+    Error::new(
+        ErrorKind::HeldElsewhere,
+        "another process is still working on this operation; ask again later",
+    )
+}

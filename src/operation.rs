@@ -1,0 +1,411 @@
+//! The live handle on one action.
+
+mod builder;
+
+pub use builder::OperationBuilder;
+
+use crate::client::Client;
+use crate::entry::{
+    DecodeError, Entry, Frozen, Grade, Kept, Owner, Phase, Progress, Receipt, WindowSource,
+};
+use crate::error::{Error, ErrorKind};
+use crate::fingerprint::Fingerprint;
+use crate::journal::{Damaged, Flush, JournalErrorKind, Write};
+use crate::key::{Key, Reference};
+use crate::machine;
+use crate::message::{Headers, Method};
+use crate::outcome::Outcome;
+use crate::seal::Part;
+use crate::time::Timestamp;
+use crate::update::{Announcer, Updates};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// One action under one key, durable in the journal.
+///
+/// Dropping the handle, or the future of [`send`](Operation::send), lets the operation go where it
+/// stands: it stays in the journal and can be resumed, by this program or the next.
+/// [`cancel`](Operation::cancel) is something else: it stops the action for good.
+pub struct Operation {
+    pub(crate) client: Client,
+    pub(crate) state: Mutex<State>,
+    pub(crate) updates: Announcer,
+    damage: Option<DecodeError>,
+}
+
+/// What this handle knows of its entry.
+pub(crate) struct State {
+    pub(crate) entry: Entry,
+    /// The receipt of our own begin, until it is used.
+    pub(crate) held: Option<Receipt>,
+    /// The exact body, if this process has it.
+    pub(crate) body: Option<Arc<[u8]>>,
+    /// Whether this process began it, and so knows what it has sent.
+    pub(crate) begun_here: bool,
+    /// Whether an attempt may have left, as far as this process and the journal know.
+    pub(crate) maybe_sent: bool,
+}
+
+/// What a look-up found out about an operation whose outcome is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// It happened; the text says how that is known.
+    Happened(String),
+    /// It did not; the text says how that is known.
+    DidNotHappen(String),
+    /// It still cannot be told.
+    StillUnknown,
+}
+
+impl Operation {
+    /// An operation that this process just made durable.
+    pub(crate) fn begun(client: Client, entry: Entry, receipt: Receipt, body: Arc<[u8]>) -> Self {
+        let state = State {
+            entry,
+            held: Some(receipt),
+            body: Some(body),
+            begun_here: true,
+            maybe_sent: false,
+        };
+        Operation::new(client, state, None)
+    }
+
+    /// An operation that was in the journal already.
+    pub(crate) fn found(client: Client, entry: Entry) -> Self {
+        let maybe_sent = entry.progress.maybe_applied;
+        let state = State { entry, held: None, body: None, begun_here: false, maybe_sent };
+        Operation::new(client, state, None)
+    }
+
+    /// An entry that is there but cannot be read: it can be shown, and nothing else.
+    pub(crate) fn damaged(client: Client, damage: Damaged) -> Self {
+        let key = damage.key.or_else(|| Key::adopt(&format!("damaged-{}", damage.slot)).ok());
+        let frozen = Frozen {
+            key: key.unwrap_or_else(|| Key::from_random([0; 16])),
+            scope: client.scope().clone(),
+            intent: "(damaged)".into(),
+            generation: 0,
+            method: Method::Post,
+            url: "".into(),
+            headers: Headers::new(),
+            key_line: None,
+            body: Kept::NotKept,
+            body_digest: [0; 32],
+            fingerprint: Fingerprint::from_bytes([0; 32]),
+            profile: "none".into(),
+            begun_at: Timestamp::default(),
+        };
+        let start = Timestamp::default();
+        let progress =
+            Progress::ready(Owner::NONE, start, Duration::ZERO, WindowSource::Assumed);
+        let entry = Entry { slot: damage.slot, frozen: Arc::new(frozen), progress };
+        let mut operation = Operation::found(client, entry);
+        operation.damage = Some(damage.error);
+        operation
+    }
+
+    fn new(client: Client, state: State, damage: Option<DecodeError>) -> Self {
+        Operation { client, state: Mutex::new(state), updates: Announcer::default(), damage }
+    }
+
+    /// Sends the request, again and again if need be, until there is an end to report.
+    ///
+    /// If the operation ended before, its outcome is handed out and nothing is sent. If another
+    /// process or tab drives it, this waits for the outcome, and takes over if the other dies.
+    ///
+    /// Dropping the future is safe at every point.
+    ///
+    /// # Errors
+    /// If the outcome is not known yet ([`Error::is_unresolved`]), or nothing could be sent
+    /// ([`Error::nothing_was_sent`]). A refusal by the server is an outcome, not an error.
+    pub async fn send(&self) -> Result<Outcome, Error> {
+        self.check_damage()?;
+        self.client.0.drive(self).await
+    }
+
+    /// Goes on with an operation that an earlier run left open, or that a person wants to try
+    /// again: same key, same bytes, credentials asked for anew. The same as
+    /// [`send`](Operation::send), under the name that says what is meant.
+    ///
+    /// # Errors
+    /// As [`send`](Operation::send).
+    pub async fn resume(&self) -> Result<Outcome, Error> {
+        self.send().await
+    }
+
+    /// [`resume`](Operation::resume) for an operation whose body the journal does not keep.
+    ///
+    /// # Errors
+    /// As [`resume`](Operation::resume); and if `body` is not the one that was sent before, in
+    /// which case nothing is sent.
+    pub async fn resume_with(&self, body: impl Into<Vec<u8>>) -> Result<Outcome, Error> {
+        self.check_damage()?;
+        self.supply_body(&body.into())?;
+        self.send().await
+    }
+
+    pub(crate) fn supply_body(&self, body: &[u8]) -> Result<(), Error> {
+        let mut state = self.state();
+        let frozen = &state.entry.frozen;
+        let profile = self.client.0.profile_of(&state.entry)?;
+        let fits = |bytes: &[u8]| Sha256::digest(bytes)[..] == frozen.body_digest;
+        let with_key = || profile.place_in_body(body, &frozen.key).ok().filter(|bytes| fits(bytes));
+        let Some(wire) = Some(body.to_vec()).filter(|bytes| fits(bytes)).or_else(with_key) else {
+            return Err(Error::new(
+                ErrorKind::BodyMismatch,
+                "the body differs from the one that this operation was begun with; supply the same \
+                 bytes, or begin another operation",
+            )
+            .about(frozen.key.reference())
+            .after(state.entry.progress.attempts, state.maybe_sent));
+        };
+        state.body = Some(wire.into());
+        Ok(())
+    }
+
+    /// Stops the operation for good, whoever drives it: no later resume takes it up again.
+    ///
+    /// If nothing can have happened it is abandoned; else it needs attention, because the server
+    /// may have acted.
+    ///
+    /// # Errors
+    /// If it ended already, or the journal refuses.
+    pub async fn cancel(&self) -> Result<Phase, Error> {
+        let unsent = {
+            let state = self.state();
+            state.begun_here && !state.maybe_sent && !self.client.0.flights.is_flying(self.key_of(&state))
+        };
+        self.change(|progress| machine::cancel(progress, unsent, None)).await
+    }
+
+    /// Closes the operation on purpose, whatever may have happened, with a note that says why.
+    ///
+    /// # Errors
+    /// If it ended already, or the journal refuses.
+    pub async fn abandon(&self, note: &str) -> Result<Phase, Error> {
+        self.change(|progress| machine::abandon(progress, note)).await
+    }
+
+    /// Settles by hand an operation whose outcome a person found out, with a note that says how.
+    ///
+    /// # Errors
+    /// If it ended already, or the journal refuses.
+    pub async fn settle(&self, happened: bool, note: &str) -> Result<Phase, Error> {
+        self.change(|progress| machine::settle(progress, happened, note)).await
+    }
+
+    /// Settles it by a look-up of the caller's: a search in the server's orders, say.
+    ///
+    /// # Errors
+    /// As [`settle`](Operation::settle). If the look-up cannot tell either, nothing changes.
+    pub async fn look_up<F, Answer>(&self, look: F) -> Result<Phase, Error>
+    where
+        F: FnOnce(Key) -> Answer,
+        Answer: Future<Output = Finding>,
+    {
+        match look(self.key()).await {
+            Finding::Happened(note) => self.settle(true, &note).await,
+            Finding::DidNotHappen(note) => self.settle(false, &note).await,
+            Finding::StillUnknown => Ok(self.phase()),
+        }
+    }
+
+    /// Leaves only a tombstone of a settled operation.
+    ///
+    /// # Errors
+    /// If it is not settled, or the journal refuses.
+    pub async fn forget(&self) -> Result<(), Error> {
+        self.check_damage()?;
+        let (slot, key) = (self.state().entry.slot, self.key());
+        self.client.0.journal.forget(slot, key).await.map_err(|error| self.blame(error.into()))
+    }
+
+    /// Reads the entry again: another process may have moved it on.
+    ///
+    /// # Errors
+    /// If the journal cannot be read, or the entry is gone.
+    pub async fn refresh(&self) -> Result<Phase, Error> {
+        self.check_damage()?;
+        let entry = self.client.0.load(self).await?;
+        let phase = entry.progress.phase;
+        self.state().entry = entry;
+        Ok(phase)
+    }
+
+    /// What happens to it from now on, as a stream.
+    #[must_use]
+    pub fn updates(&self) -> Updates {
+        self.updates.listen()
+    }
+
+    /// The outcome, if it ended.
+    ///
+    /// # Errors
+    /// If the stored answer is sealed under another key.
+    pub fn outcome(&self) -> Result<Option<Outcome>, Error> {
+        let entry = self.entry();
+        if !entry.progress.phase.is_settled() {
+            return Ok(None);
+        }
+        self.client.0.recovered(&entry).map(Some)
+    }
+
+    /// What to show to people: on the screen before the first byte leaves.
+    #[must_use]
+    pub fn reference(&self) -> Reference {
+        self.state().entry.reference()
+    }
+
+    /// The whole key.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        self.state().entry.key().clone()
+    }
+
+    /// The caller's name of the action.
+    #[must_use]
+    pub fn intent(&self) -> Box<str> {
+        self.state().entry.frozen.intent.clone()
+    }
+
+    /// Where it stood when this handle last looked.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.state().entry.progress.phase
+    }
+
+    /// All that the journal held when this handle last looked.
+    #[must_use]
+    pub fn entry(&self) -> Entry {
+        self.state().entry.clone()
+    }
+
+    /// How durable it is.
+    #[must_use]
+    pub fn grade(&self) -> Grade {
+        self.client.grade()
+    }
+
+    /// What is wrong with the entry's bytes, if anything is.
+    #[must_use]
+    pub fn damage(&self) -> Option<DecodeError> {
+        self.damage
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn key_of<'a>(&self, state: &'a State) -> &'a Key {
+        state.entry.key()
+    }
+
+    fn check_damage(&self) -> Result<(), Error> {
+        let Some(damage) = self.damage else { return Ok(()) };
+        Err(Error::new(
+            ErrorKind::Damaged,
+            format!(
+                "the journal's entry cannot be trusted: {damage}. Nothing was sent now, and nothing \
+                 is deleted; find the operation on the server by its reference"
+            ),
+        )
+        .about(self.reference())
+        .after(0, true))
+    }
+
+    /// Adds to a journal's error what is known of this operation.
+    pub(crate) fn blame(&self, error: Error) -> Error {
+        let state = self.state();
+        error.about(state.entry.reference()).after(state.entry.progress.attempts, state.maybe_sent)
+    }
+
+    /// Writes what a person decided, over whatever a driver writes meanwhile.
+    async fn change(
+        &self,
+        change: impl Fn(&Progress) -> Option<Progress>,
+    ) -> Result<Phase, Error> {
+        self.check_damage()?;
+        loop {
+            let entry = self.client.0.load(self).await?;
+            let Some(progress) = change(&entry.progress) else {
+                let phase = entry.progress.phase;
+                self.state().entry = entry;
+                let ended = format!("the operation has ended already: {phase}");
+                return Err(self.blame(Error::new(ErrorKind::Ended(phase), ended)));
+            };
+            let write = Write {
+                slot: entry.slot,
+                key: entry.key().clone(),
+                expected: entry.progress.revision,
+                progress: progress.clone(),
+                flush: Flush::Full,
+            };
+            match self.client.0.journal.record(write).await {
+                Ok(_) => {
+                    let phase = progress.phase;
+                    let mut state = self.state();
+                    state.entry = Entry { progress, ..entry };
+                    state.held = None;
+                    return Ok(phase);
+                }
+                Err(error) if error.kind() == JournalErrorKind::Stale => {}
+                Err(error) => return Err(self.blame(error.into())),
+            }
+        }
+    }
+
+    /// The exact body, from memory or from the journal.
+    pub(crate) fn body(&self) -> Result<Arc<[u8]>, Error> {
+        let mut state = self.state();
+        if let Some(body) = &state.body {
+            return Ok(Arc::clone(body));
+        }
+        let frozen = &state.entry.frozen;
+        let about = |error: Error| {
+            error
+                .about(frozen.key.reference())
+                .after(state.entry.progress.attempts, state.maybe_sent)
+        };
+        let opened = self.client.0.keeper.open(&frozen.body, frozen, Part::Body).map_err(about)?;
+        let Some(bytes) = opened else {
+            return Err(about(Error::new(
+                ErrorKind::BodyNeeded,
+                "the journal does not keep this operation's body; supply it with `resume_with`",
+            )));
+        };
+        if Sha256::digest(&bytes)[..] != frozen.body_digest {
+            return Err(about(Error::new(
+                ErrorKind::Damaged,
+                "the stored body is not the one that was begun with; nothing is sent",
+            )));
+        }
+        let body: Arc<[u8]> = bytes.into();
+        state.body = Some(Arc::clone(&body));
+        Ok(body)
+    }
+}
+
+impl Drop for Operation {
+    /// An operation that was begun and never sent is let go, so that anyone may take it at once.
+    fn drop(&mut self) {
+        let (client, state) = (&self.client.0, self.state());
+        if state.held.is_some() {
+            let progress = machine::release(&state.entry.progress, true);
+            client.let_go(&state.entry, progress);
+        }
+    }
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Operation")
+            .field("reference", &state.entry.reference())
+            .field("intent", &state.entry.frozen.intent)
+            .field("phase", &state.entry.progress.phase)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,412 @@
+//! Describing an operation, with every mistake named at once, and making it durable.
+
+use super::Operation;
+use crate::client::{Client, is_credential};
+use crate::entry::{Entry, Frozen, Kept, Progress, WindowSource};
+use crate::error::{Error, ErrorKind};
+use crate::fingerprint::Fingerprint;
+use crate::journal::{Begun, Tombstone};
+use crate::key::{Key, Reference};
+use crate::message::{Headers, Method};
+use crate::profile::Profile;
+use crate::seal::{Body, Part};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest name of an action.
+const MAX_INTENT: usize = 512;
+/// The largest body that a journal takes.
+const MAX_BODY: usize = 16 * 1024 * 1024;
+
+/// Describes an operation; [`begin`](OperationBuilder::begin) makes it durable.
+#[derive(Debug)]
+#[must_use = "an operation does nothing until it is begun and sent"]
+pub struct OperationBuilder {
+    client: Client,
+    intent: Box<str>,
+    previous: Option<Reference>,
+    even_if_unresolved: bool,
+    method: Option<Method>,
+    url: Box<str>,
+    headers: Headers,
+    body: Vec<u8>,
+    identity: Option<Vec<u8>>,
+    adopted: Option<Key>,
+    window: Option<Duration>,
+    profile: Profile,
+    keep: Body,
+    keyed: bool,
+    problems: Vec<String>,
+}
+
+impl OperationBuilder {
+    pub(crate) fn new(client: Client, intent: &str) -> Self {
+        let mut problems = Vec::new();
+        if intent.is_empty() || intent.len() > MAX_INTENT || intent.chars().any(char::is_control) {
+            problems.push(format!(
+                "the intent must be 1 to {MAX_INTENT} bytes without control characters"
+            ));
+        }
+        let profile = client.0.profiles.first().cloned().unwrap_or_default();
+        let keep = client.0.body;
+        OperationBuilder {
+            client,
+            intent: intent.into(),
+            previous: None,
+            even_if_unresolved: false,
+            method: None,
+            url: "".into(),
+            headers: Headers::new(),
+            body: Vec::new(),
+            identity: None,
+            adopted: None,
+            window: None,
+            profile,
+            keep,
+            keyed: true,
+            problems,
+        }
+    }
+
+    pub(crate) fn repeating(client: Client, previous: Reference) -> Self {
+        let mut builder = OperationBuilder::new(client, "repeat");
+        builder.previous = Some(previous);
+        builder
+    }
+
+    /// A POST to `url`.
+    pub fn post(self, url: &str) -> Self {
+        self.request(Method::Post, url)
+    }
+
+    /// A PATCH to `url`.
+    pub fn patch(self, url: &str) -> Self {
+        self.request(Method::Patch, url)
+    }
+
+    /// A PUT to `url`. HTTP itself makes it idempotent, so no key is sent with it unless
+    /// [`with_key`](Self::with_key) asks for one.
+    pub fn put(self, url: &str) -> Self {
+        self.request(Method::Put, url)
+    }
+
+    /// A DELETE of `url`. HTTP itself makes it idempotent, so no key is sent with it unless
+    /// [`with_key`](Self::with_key) asks for one.
+    pub fn delete(self, url: &str) -> Self {
+        self.request(Method::Delete, url)
+    }
+
+    /// A request whose method is a text. GET and HEAD are refused: they need no key.
+    pub fn method(mut self, method: &str, url: &str) -> Self {
+        match Method::parse(method) {
+            Ok(method) => self.request(method, url),
+            Err(invalid) => {
+                self.problems.push(invalid.to_string());
+                self.url = url.into();
+                self
+            }
+        }
+    }
+
+    fn request(mut self, method: Method, url: &str) -> Self {
+        self.method = Some(method);
+        self.url = url.into();
+        self.keyed = matches!(method, Method::Post | Method::Patch);
+        self
+    }
+
+    /// Sends the key with a PUT or DELETE too.
+    pub fn with_key(mut self) -> Self {
+        self.keyed = true;
+        self
+    }
+
+    /// A header line that is frozen with the request. Credentials do not belong here: give them to
+    /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Err(invalid) = self.headers.push(name, value) {
+            self.problems.push(invalid.to_string());
+        }
+        self
+    }
+
+    /// A JSON body, with its members sorted by name: a program that is run again then freezes the
+    /// same bytes, whatever order its maps have today.
+    #[cfg(feature = "json")]
+    pub fn json<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
+        match sorted_json(value) {
+            Ok(bytes) => self.body(bytes, "application/json"),
+            Err(error) => {
+                self.problems.push(format!("the body cannot be written as JSON: {error}"));
+                self
+            }
+        }
+    }
+
+    /// A body as it is. It is compared byte for byte when the operation is begun again.
+    pub fn body(mut self, bytes: impl Into<Vec<u8>>, content_type: &str) -> Self {
+        self.body = bytes.into();
+        if self.headers.get("content-type").is_none() {
+            self = self.header("content-type", content_type);
+        }
+        self
+    }
+
+    /// What identifies the request, if its body does not: a body that carries the time of day
+    /// differs at every run and is the same action all the same. The first run's bytes are sent.
+    #[cfg(feature = "json")]
+    pub fn fingerprint_over<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
+        match sorted_json(value) {
+            Ok(bytes) => self.identity = Some(bytes),
+            Err(error) => self
+                .problems
+                .push(format!("what identifies the request cannot be written as JSON: {error}")),
+        }
+        self
+    }
+
+    /// Uses a key that came in with a request from elsewhere, so that a service hands the same key
+    /// on downstream. Without this call no key from outside is ever used.
+    pub fn adopt_key(mut self, inbound: &str) -> Self {
+        match Key::adopt(inbound) {
+            Ok(key) => self.adopted = Some(key),
+            Err(invalid) => self.problems.push(invalid.to_string()),
+        }
+        self
+    }
+
+    /// How long the server remembers the key, if that is known better than by the profile.
+    pub fn window(mut self, window: Duration) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// How this server speaks the contract, if not as the client's default.
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// What the journal keeps of the body and the answer, if not the client's default.
+    pub fn keep(mut self, keep: Body) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Repeats an operation although its outcome is unknown. **It may then happen twice.**
+    pub fn even_if_unresolved(mut self) -> Self {
+        self.even_if_unresolved = true;
+        self
+    }
+
+    /// Mints the key and makes the operation durable. Nothing is sent yet.
+    ///
+    /// If this intent is in the journal already, with the same request, that operation is joined:
+    /// same key. If it has ended, [`send`](Operation::send) hands out its outcome.
+    ///
+    /// # Errors
+    /// Every mistake in the request; another request under the same intent; a journal that cannot
+    /// promise durability. Nothing was sent in any of these cases.
+    pub async fn begin(mut self) -> Result<Operation, Error> {
+        let generation = self.take_over_previous().await?;
+        self.check()?;
+        let inner = Arc::clone(&self.client.0);
+        inner.check_origin(&self.url)?;
+        let (frozen, body) = self.freeze(generation)?;
+        let now = inner.clock.now().wall;
+        let (window, source) = match self.window {
+            Some(window) => (window, WindowSource::Operation),
+            None if self.profile.window_is_assumed() => {
+                (self.profile.window_for(&self.url), WindowSource::Assumed)
+            }
+            None => (self.profile.window_for(&self.url), WindowSource::Profile),
+        };
+        let progress = Progress::ready(inner.journal.owner(), now, window, source);
+        let mut entry = Entry { slot: 0, frozen: Arc::new(frozen), progress };
+        match inner.journal.begin(entry.clone()).await? {
+            Begun::Created(receipt) => {
+                entry.slot = receipt.slot();
+                crate::trace::begun(&entry);
+                Ok(Operation::begun(self.client, entry, receipt, body))
+            }
+            Begun::Exists(existing) => self.join(*existing, &entry),
+            Begun::Tombstone(tombstone) => Err(ended_long_ago(&tombstone)),
+        }
+    }
+
+    /// For a repeat: which generation it is, and what of the previous request it takes over.
+    async fn take_over_previous(&mut self) -> Result<u32, Error> {
+        let Some(reference) = self.previous else { return Ok(0) };
+        let previous = self.client.get(reference).await?;
+        let entry = previous.entry();
+        if !entry.progress.phase.is_settled() && !self.even_if_unresolved {
+            return Err(Error::new(
+                ErrorKind::PreviousUnresolved,
+                "the outcome of the operation to repeat is unknown, so it may happen twice; settle it \
+                 first, or say `even_if_unresolved`",
+            )
+            .about(reference)
+            .after(entry.progress.attempts, entry.progress.maybe_applied));
+        }
+        self.intent = entry.frozen.intent.clone();
+        if self.method.is_none() {
+            self.method = Some(entry.frozen.method);
+            self.url = entry.frozen.url.clone();
+            self.headers = entry.frozen.headers.clone();
+            self.keyed = entry.frozen.key_line.is_some() || self.profile.key_header().is_none();
+            self.profile = self.client.0.profile_of(&entry)?;
+            self.body = without_key(&previous.body()?, &entry, &self.profile);
+        }
+        Ok(entry.frozen.generation + 1)
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        let problems = &mut self.problems;
+        if self.method.is_none() && problems.is_empty() {
+            problems.push("no request was given; call `post(url)` or one of its like".into());
+        }
+        for (name, _) in self.headers.iter() {
+            if is_credential(name) {
+                problems.push(format!(
+                    "the header {name} looks like a credential, which the journal must not hold; \
+                     give it to the client's `credentials`"
+                ));
+            } else if FRAMING.contains(&name) {
+                problems.push(format!("the header {name} is the transport's to set; remove it"));
+            } else if !self.client.0.kept_headers.iter().any(|kept| **kept == *name) {
+                problems.push(format!(
+                    "the header {name} is not on the list of those that the journal may keep, and \
+                     every attempt must be the same; allow it with the client's `keep_header`"
+                ));
+            }
+        }
+        problems.extend(self.profile.check_headers(&self.headers).err().map(|e| e.to_string()));
+        if self.body.len() > MAX_BODY {
+            problems.push(format!(
+                "the body has {} bytes; a journal takes {MAX_BODY}: upload it elsewhere and send a \
+                 link",
+                self.body.len()
+            ));
+        }
+        if let Some(window) = self.window {
+            problems.extend(self.client.0.policy.problems(window));
+        }
+        if let (Some(method), true) = (self.method, self.keyed)
+            && self.profile.knows_keys()
+            && !self.profile.methods().contains(&method)
+        {
+            problems.push(format!("{} takes no key with {method}", self.profile.name()));
+        }
+        if problems.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::InvalidRequest, problems.join("; ")))
+    }
+
+    fn freeze(&self, generation: u32) -> Result<(Frozen, Arc<[u8]>), Error> {
+        let invalid = |why: String| Error::new(ErrorKind::InvalidRequest, why);
+        let inner = &self.client.0;
+        let key = self.adopted.clone().unwrap_or_else(|| Key::from_random(inner.dice.key_bytes()));
+        let method = self.method.unwrap_or(Method::Post);
+        let mut key_line = None;
+        let mut body = self.body.clone();
+        if self.keyed {
+            self.profile.check_key(&key, &self.url).map_err(|e| invalid(e.to_string()))?;
+            let line = self.profile.wire_key(&key).map_err(|e| invalid(e.to_string()))?;
+            key_line = line.map(|(name, value)| (name.into(), value.into()));
+            body =
+                self.profile.place_in_body(&self.body, &key).map_err(|e| invalid(e.to_string()))?;
+        }
+        let identity = self.identity.as_ref().unwrap_or(&self.body);
+        let mut frozen = Frozen {
+            key,
+            scope: inner.scope.clone(),
+            intent: self.intent.clone(),
+            generation,
+            method,
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            key_line,
+            body: Kept::NotKept,
+            body_digest: Sha256::digest(&body).into(),
+            fingerprint: Fingerprint::of(method, &self.url, &self.headers, identity),
+            profile: self.profile.name().into(),
+            begun_at: inner.clock.now().wall,
+        };
+        frozen.body = inner.keeper.keep(self.keep, &body, &frozen, Part::Body, inner.nonce())?;
+        Ok((frozen, body.into()))
+    }
+
+    /// This intent is taken: the same action if the request is the same, else a mistake.
+    fn join(self, existing: Entry, wanted: &Entry) -> Result<Operation, Error> {
+        let (old, new) = (&existing.frozen, &wanted.frozen);
+        let sent = existing.progress.maybe_applied;
+        let refuse = |what: String| {
+            Error::new(ErrorKind::FingerprintMismatch, what)
+                .about(old.key.reference())
+                .after(existing.progress.attempts, sent)
+        };
+        if old.fingerprint != new.fingerprint {
+            return Err(refuse(format!(
+                "the intent {:?} is taken by another request: {} {} {} there, {} {} {} here. Nothing \
+                 was sent for this one; use another intent, or `repeat` for a deliberate repeat",
+                old.intent,
+                old.method,
+                crate::message::without_query(&old.url),
+                old.fingerprint,
+                new.method,
+                crate::message::without_query(&new.url),
+                new.fingerprint,
+            )));
+        }
+        if self.adopted.is_some_and(|adopted| adopted != old.key) {
+            return Err(refuse(format!(
+                "the intent {:?} was begun under another key than the one to adopt; nothing was sent",
+                old.intent
+            )));
+        }
+        let operation = Operation::found(self.client, existing);
+        // The caller may just have supplied what the journal does not keep.
+        let _ = operation.supply_body(&self.body);
+        Ok(operation)
+    }
+}
+
+/// Headers that belong to the connection.
+const FRAMING: [&str; 6] =
+    ["connection", "content-length", "expect", "host", "te", "transfer-encoding"];
+
+/// The body as the caller gave it, without a key that the profile placed inside.
+fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
+    if profile.key_header().is_some() {
+        return body.to_vec();
+    }
+    let text = String::from_utf8_lossy(body);
+    let key = entry.key().as_str();
+    let Some(at) = text.find(key) else { return body.to_vec() };
+    let rest = text[at + key.len()..].trim_start_matches('"').trim_start();
+    let rest = rest.strip_prefix(',').unwrap_or(rest);
+    format!("{{{rest}").into_bytes()
+}
+
+fn ended_long_ago(tombstone: &Tombstone) -> Error {
+    Error::new(
+        ErrorKind::Tombstone,
+        format!(
+            "the intent {:?} was used before and ended ({}); its answer is no longer kept and nothing \
+             was sent now. Use another intent for a new action",
+            tombstone.intent, tombstone.phase
+        ),
+    )
+    .about(tombstone.key.reference())
+    .after(1, tombstone.phase != crate::entry::Phase::Abandoned)
+}
+
+/// JSON with the members of every object sorted by name.
+#[cfg(feature = "json")]
+fn sorted_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
+    let mut value = serde_json::to_value(value)?;
+    value.sort_all_objects();
+    serde_json::to_vec(&value)
+}

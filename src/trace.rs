@@ -1,0 +1,79 @@
+//! Spans and events. A key appears in them only as its reference.
+
+#[cfg(feature = "tracing")]
+pub(crate) use on::*;
+#[cfg(not(feature = "tracing"))]
+pub(crate) use off::*;
+
+#[cfg(feature = "tracing")]
+mod on {
+    use crate::entry::{Entry, Progress};
+    use crate::key::Key;
+    use crate::message::{Failure, Response};
+    use std::future::Future;
+    use std::time::Duration;
+    use tracing::Instrument;
+
+    pub(crate) fn begun(entry: &Entry) {
+        let frozen = &entry.frozen;
+        tracing::debug!(reference = %entry.reference(), intent = %frozen.intent,
+            method = %frozen.method, "begun");
+    }
+
+    pub(crate) fn claimed(entry: &Entry, orphan: bool) {
+        tracing::info!(reference = %entry.reference(), orphan, epoch = entry.progress.epoch,
+            crashes = entry.progress.crashes, "resuming");
+    }
+
+    pub(crate) async fn within<T>(key: &Key, work: impl Future<Output = T>) -> T {
+        let span = tracing::info_span!("operation", reference = %key.reference());
+        work.instrument(span).await
+    }
+
+    pub(crate) async fn attempt(
+        number: u32,
+        work: impl Future<Output = Result<Response, Failure>>,
+    ) -> Result<Response, Failure> {
+        let span = tracing::info_span!("attempt", number, status = tracing::field::Empty);
+        let result = work.instrument(span.clone()).await;
+        match &result {
+            Ok(response) => drop(span.record("status", response.status)),
+            Err(failure) => {
+                span.in_scope(|| tracing::debug!(kind = ?failure.kind, sent = ?failure.sent, "no answer"));
+            }
+        }
+        result
+    }
+
+    pub(crate) fn waiting(attempt: u32, wait: Duration, reason: &str) {
+        tracing::info!(attempt, ?wait, reason, "waiting");
+    }
+
+    pub(crate) fn finished(key: &Key, progress: &Progress) {
+        tracing::info!(reference = %key.reference(), phase = %progress.phase,
+            attempts = progress.attempts, "finished");
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+mod off {
+    use crate::entry::{Entry, Progress};
+    use crate::key::Key;
+    use crate::message::{Failure, Response};
+    use std::future::Future;
+    use std::time::Duration;
+
+    pub(crate) fn begun(_: &Entry) {}
+    pub(crate) fn claimed(_: &Entry, _: bool) {}
+    pub(crate) async fn within<T>(_: &Key, work: impl Future<Output = T>) -> T {
+        work.await
+    }
+    pub(crate) async fn attempt(
+        _: u32,
+        work: impl Future<Output = Result<Response, Failure>>,
+    ) -> Result<Response, Failure> {
+        work.await
+    }
+    pub(crate) fn waiting(_: u32, _: Duration, _: &str) {}
+    pub(crate) fn finished(_: &Key, _: &Progress) {}
+}

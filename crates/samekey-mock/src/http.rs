@@ -1,0 +1,8 @@
+//! The server: connections, and the faults that befall them.
+
+mod control;
+mod cors;
+mod serve;
+mod wire;
+
+pub(crate) use serve::{accept, housekeeping};

@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_failing_program_is_named_and_a_missing_one_too() {
-        let failed = run(&mut cargo(&["no-such-command"])).expect_err("no such command");
+        let failed =
+            run(cargo(&["no-such-command"]).stderr(Stdio::null())).expect_err("no such command");
         assert!(failed.contains("cargo no-such-command"), "{failed}");
         let missing = output(&mut command("samekey-no-such-program", &[])).expect_err("missing");
         assert!(missing.contains("cannot be started"), "{missing}");

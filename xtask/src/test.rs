@@ -31,6 +31,8 @@ pub(crate) fn run() -> Outcome {
     let summary = parts::run(BEFORE.iter().chain(check::PARTS).chain(AFTER));
     print!("{}", summary.report("test_minutes"));
     let Tally { passed, failed } = summary.tally;
+    // A part that failed without a failing test counts as one: the last line never looks well then.
+    let failed = failed.max(u64::from(summary.failure.is_some()));
     println!("figure tests_passed {passed} tests");
     if let Some(failure) = &summary.failure {
         println!("{failure}");

@@ -1,4 +1,4 @@
-//! Words that no file of the project may hold: a promise too wide, and paths of one machine.
+//! Words: the promise is made whole or not at all, never a wider one; no paths of one machine.
 
 use super::{File, Finding};
 
@@ -13,11 +13,19 @@ const MACHINE: &[&str] = &[
     concat!("C:", "\\Users\\"),
 ];
 
+/// What samekey promises, word for word.
+const PROMISE: &str = "samekey never sends an operation before its key is durable, never with two \
+    keys or two bodies, and never reports an unknown outcome as a failure. That the effect happens \
+    once needs a server that keeps its half for the stated window.";
+/// Where it must stand, and by which beginning it is recognised elsewhere.
+const PROMISED: &str = "README.md";
+const BEGINNING: &str = "samekey never sends";
+
 /// Checks every text file.
 pub(crate) fn check(files: &[File]) -> Vec<Finding> {
     files
         .iter()
-        .flat_map(|f| wide(f).into_iter().chain(paths(f)))
+        .flat_map(|f| wide(f).into_iter().chain(paths(f)).chain(promise(f)))
         .collect()
 }
 
@@ -45,6 +53,23 @@ fn wide(file: &File) -> Vec<Finding> {
     found
 }
 
+/// The promise may be quoted, never shortened or reworded.
+fn promise(file: &File) -> Option<Finding> {
+    let marks = |word: &&str| !matches!(*word, "//!" | "///" | "//" | ">");
+    let words: Vec<&str> = file.text.split_whitespace().filter(marks).collect();
+    let text = words.join(" ");
+    let made = text.matches(BEGINNING).count();
+    let whole = text.matches(PROMISE).count();
+    let missing = file.path == PROMISED && whole == 0;
+    let ours = file.path.starts_with("xtask/");
+    (!ours && (missing || made != whole)).then(|| {
+        file.finding(
+            1,
+            format!("the promise is not made word for word: {PROMISE}"),
+        )
+    })
+}
+
 fn paths(file: &File) -> Vec<Finding> {
     let mut found = Vec::new();
     for (line, number) in file.text.lines().zip(1..) {
@@ -66,7 +91,24 @@ mod tests {
     use super::*;
 
     fn count(text: &str) -> usize {
-        check(&[File::new("README.md", text)]).len()
+        check(&[File::new("docs/page.md", text)]).len()
+    }
+
+    #[test]
+    fn the_promise_is_made_whole_or_not_at_all() {
+        let broken_up = format!("//! {}", PROMISE.replace(" never", "\n//! never"));
+        for fine in ["", PROMISE, &broken_up, &format!("*{PROMISE}*")] {
+            assert_eq!(count(fine), 0, "{fine}");
+        }
+        let shortened = PROMISE.split(". That").next().expect("a sentence");
+        assert_eq!(count(shortened), 1);
+        assert_eq!(
+            count(&PROMISE.replace("never reports", "hardly reports")),
+            1
+        );
+        assert_eq!(count(&format!("{PROMISE} {shortened}")), 1);
+        assert_eq!(check(&[File::new("README.md", "")]).len(), 1);
+        assert_eq!(check(&[File::new("README.md", PROMISE)]).len(), 0);
     }
 
     #[test]

@@ -22,9 +22,11 @@ const FLOORS: &[&[&str]] = &[
         "operation",
         "outcome",
         "seal",
+        "trace",
         "update",
     ],
     &["platform"],
+    &["testing"],
 ];
 
 /// The one arrow that points up: the builder takes the platform's defaults.

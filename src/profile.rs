@@ -234,10 +234,11 @@ impl Profile {
     /// ```
     /// use samekey::{Key, profile::Profile};
     /// let key = Key::adopt(r#"order"7\"#)?;
-    /// let (name, value) = Profile::default().wire_key(&key)?.unwrap();
+    /// let profile = Profile::default();
+    /// let (name, value) = profile.wire_key(&key)?.unwrap();
     /// assert_eq!((name, value.as_str()), ("Idempotency-Key", r#"order"7\"#));
-    /// let (_, value) = Profile::ietf_draft().wire_key(&key)?.unwrap();
-    /// assert_eq!(value, r#""order\"7\\""#);
+    /// let quoted = Profile::ietf_draft();
+    /// assert_eq!(quoted.wire_key(&key)?.unwrap().1, r#""order\"7\\""#);
     /// # Ok::<(), samekey::InvalidKey>(())
     /// ```
     ///

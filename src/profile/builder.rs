@@ -10,6 +10,14 @@ use std::time::Duration;
 
 /// The longest key that samekey mints or adopts.
 const LONGEST_KEY: usize = 255;
+/// Headers that a key must not take the place of.
+const TAKEN: [&str; 5] = [
+    "authorization",
+    "content-type",
+    "content-length",
+    "host",
+    "cookie",
+];
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// States the facts about a server. See [`Profile::builder`].
@@ -306,7 +314,7 @@ impl Builder {
     /// # Errors
     /// Everything that is wrong with it, not only the first thing.
     pub fn build(self) -> Result<Profile, InvalidProfile> {
-        let problems = self.problems();
+        let problems = self.rules.problems();
         if problems.is_empty() {
             Ok(self.unchecked())
         } else {
@@ -316,88 +324,6 @@ impl Builder {
 
     pub(super) fn unchecked(self) -> Profile {
         Profile(Arc::new(self.rules))
-    }
-
-    pub(super) fn problems(&self) -> Vec<String> {
-        let rules = &self.rules;
-        let mut problems = Vec::new();
-        let mut rule = |broken: bool, text: String| {
-            if broken {
-                problems.push(text);
-            }
-        };
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.';
-        rule(
-            rules.name.is_empty() || rules.name.len() > 64 || !rules.name.bytes().all(plain),
-            "a profile's name has 1 to 64 letters, digits, dashes, underscores or dots".into(),
-        );
-        match &rules.carrier {
-            Carrier::Header(name) => {
-                let refused = Headers::new().push(name, "x").err();
-                rule(
-                    refused.is_some(),
-                    refused.map(|e| e.to_string()).unwrap_or_default(),
-                );
-                let taken = [
-                    "authorization",
-                    "content-type",
-                    "content-length",
-                    "host",
-                    "cookie",
-                ];
-                rule(
-                    taken.iter().any(|t| name.eq_ignore_ascii_case(t)),
-                    format!("the header {name} has another use; the key needs one of its own"),
-                );
-            }
-            Carrier::JsonMember(name) => {
-                rule(name.is_empty(), "the key's member has no name".into())
-            }
-            Carrier::Nowhere => {}
-        }
-        rule(
-            rules.quoted && !matches!(rules.carrier, Carrier::Header(_)),
-            "only a header's value can be quoted; leave quoted() out".into(),
-        );
-        rule(
-            rules.shortest_key > rules.longest_key || rules.longest_key == 0,
-            format!(
-                "keys of {} to {} characters do not exist; put the smaller number first",
-                rules.shortest_key, rules.longest_key
-            ),
-        );
-        rule(
-            rules.knows_keys() && (rules.shortest_key > 36 || rules.longest_key < 36),
-            "a minted key has 36 characters and would not fit; allow that length".into(),
-        );
-        rule(
-            rules.knows_keys() && rules.methods.is_empty(),
-            "no method takes a key; name at least POST".into(),
-        );
-        let windows = rules
-            .routes
-            .iter()
-            .filter_map(|r| r.window)
-            .chain([rules.window]);
-        for window in windows {
-            rule(
-                window < Duration::from_secs(60) || window > 10 * YEAR,
-                format!("a window of {window:?} is hardly meant; use a minute to ten years"),
-            );
-        }
-        for sign in rules.signs() {
-            rule(
-                !(200..600).contains(&sign.status),
-                format!("{} is not the status of an answer", sign.status),
-            );
-        }
-        for status in rules.vouched.iter().filter(|s| !(400..500).contains(*s)) {
-            rule(
-                true,
-                format!("{status} cannot be vouched for; only 4xx refuses for good"),
-            );
-        }
-        problems
     }
 }
 
@@ -417,6 +343,84 @@ impl Rules {
         .into_iter()
         .flatten()
         .chain(created)
+    }
+
+    /// Every rule that is broken, each with what to do about it.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems = self.carrier_problems();
+        let mut rule = |broken: bool, text: String| {
+            if broken {
+                problems.push(text);
+            }
+        };
+        rule(
+            self.shortest_key > self.longest_key || self.longest_key == 0,
+            format!(
+                "keys of {} to {} characters do not exist; put the smaller number first",
+                self.shortest_key, self.longest_key
+            ),
+        );
+        rule(
+            self.knows_keys() && (self.shortest_key > 36 || self.longest_key < 36),
+            "a minted key has 36 characters and would not fit; allow that length".into(),
+        );
+        rule(
+            self.knows_keys() && self.methods.is_empty(),
+            "no method takes a key; name at least POST".into(),
+        );
+        for window in self
+            .routes
+            .iter()
+            .filter_map(|r| r.window)
+            .chain([self.window])
+        {
+            rule(
+                window < Duration::from_secs(60) || window > 10 * YEAR,
+                format!("a window of {window:?} is hardly meant; use a minute to ten years"),
+            );
+        }
+        for sign in self.signs() {
+            rule(
+                !(200..600).contains(&sign.status),
+                format!("{} is not the status of an answer", sign.status),
+            );
+        }
+        for status in &self.vouched {
+            rule(
+                !(400..500).contains(status),
+                format!("{status} cannot be vouched for; only 4xx refuses for good"),
+            );
+        }
+        problems
+    }
+
+    /// What is wrong with the name and with where the key travels.
+    fn carrier_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.';
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.bytes().all(plain) {
+            problems.push(
+                "a profile's name has 1 to 64 letters, digits, dashes, underscores or dots".into(),
+            );
+        }
+        match &self.carrier {
+            Carrier::Header(name) => {
+                problems.extend(Headers::new().push(name, "x").err().map(|e| e.to_string()));
+                if TAKEN.iter().any(|taken| name.eq_ignore_ascii_case(taken)) {
+                    problems.push(format!(
+                        "the header {name} has another use; the key needs one of its own"
+                    ));
+                }
+            }
+            Carrier::JsonMember(name) if name.is_empty() => {
+                problems.push("the key's member has no name; give it one".into());
+            }
+            _ => {}
+        }
+        if self.quoted && !matches!(self.carrier, Carrier::Header(_)) {
+            problems.push("only a header's value can be quoted; leave quoted() out".into());
+        }
+        problems
     }
 }
 

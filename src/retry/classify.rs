@@ -19,6 +19,7 @@ mod answer;
 mod failure;
 mod meaning;
 mod poll;
+mod redirect;
 #[cfg(test)]
 mod tests;
 

@@ -1,4 +1,4 @@
-//! Where things may stand: the browser fork, and the files of modules.
+//! Where things may stand: the browser fork, the files of modules, and no file outside the build.
 
 use super::tokens::{Token, after_closing, starts, tokens};
 use super::{File, Finding};
@@ -9,9 +9,49 @@ const FORKED: &[&str] = &["src/platform.rs", "src/seam.rs"];
 const FORKED_MODULES: &str = "src/journal.rs";
 const ASKED: &[&str] = &["target_arch", "target_family"];
 
-/// Checks that the browser fork is where it belongs and that no `mod.rs` came back.
+/// Checks that the browser fork is where it belongs, that no `mod.rs` came back, and that every
+/// file is built: a test in a file that nobody brings in would count and never run.
 pub(crate) fn check(files: &[File]) -> Vec<Finding> {
-    files.iter().flat_map(check_file).collect()
+    let orphans = files
+        .iter()
+        .filter(|f| f.is_rust() && !is_brought_in(f, files))
+        .map(|f| {
+            f.finding(
+                1,
+                "no `mod` line brings this file in, so it is not built".into(),
+            )
+        });
+    files.iter().flat_map(check_file).chain(orphans).collect()
+}
+
+/// Whether cargo finds the file by its place, or the file above it names it.
+fn is_brought_in(file: &File, files: &[File]) -> bool {
+    let path = file.path.trim_end_matches(".rs");
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let place = folder.rsplit('/').next().unwrap_or_default();
+    let target = matches!(name, "lib" | "main" | "build") || matches!(place, "bin" | "");
+    let beside_cargo =
+        matches!(place, "tests" | "examples" | "benches") && !folder.contains("src/");
+    if target || beside_cargo {
+        return true;
+    }
+    let above = [".rs", "/lib.rs", "/main.rs"].map(|end| format!("{folder}{end}"));
+    let named = |f: &File| {
+        let all = tokens(&f.text);
+        (0..all.len()).any(|at| starts(&all, at, &["mod", name, ";"]))
+    };
+    // `#[path = "../shared/name.rs"]` may stand anywhere.
+    let by_path = |f: &File| {
+        let all = tokens(&f.text);
+        let ends = [format!("/{name}.rs\""), format!("\"{name}.rs\"")];
+        (0..all.len()).any(|at| {
+            let path = all.get(at + 2).map_or("", |t| t.text);
+            starts(&all, at, &["path", "="]) && ends.iter().any(|end| path.ends_with(end))
+        })
+    };
+    files
+        .iter()
+        .any(|f| f.is_rust() && (by_path(f) || above.contains(&f.path) && named(f)))
 }
 
 fn check_file(file: &File) -> Vec<Finding> {
@@ -66,7 +106,7 @@ mod tests {
     const FORK: &str = "#[cfg(not(target_arch = \"wasm32\"))]";
 
     fn count(path: &str, text: &str) -> usize {
-        check(&[File::new(path, text)]).len()
+        check_file(&File::new(path, text)).len()
     }
 
     #[test]
@@ -119,5 +159,37 @@ mod tests {
     fn a_mod_rs_is_found() {
         assert_eq!(count("src/retry/mod.rs", ""), 1);
         assert_eq!(count("src/retry.rs", "// target_arch, mod.rs"), 0);
+    }
+
+    #[test]
+    fn a_file_that_nobody_brings_in_is_found() {
+        let orphans = |files: &[(&str, &str)]| -> Vec<String> {
+            let files: Vec<File> = files.iter().map(|(p, t)| File::new(p, t)).collect();
+            check(&files).into_iter().map(|f| f.to_string()).collect()
+        };
+        let lib = ("src/lib.rs", "mod a;\n// mod b;");
+        let fine = [
+            lib,
+            ("src/a.rs", "#[cfg(test)] mod tests;"),
+            ("src/a/tests.rs", ""),
+            ("tests/wire.rs", "#[path = \"wire/x.rs\"] mod x;"),
+            ("tests/wire/x.rs", ""),
+            ("tests/big/main.rs", "mod y;"),
+            ("tests/big/y.rs", "#[path = \"../shared/s.rs\"] mod help;"),
+            ("tests/shared/s.rs", ""),
+            ("examples/checkout.rs", ""),
+            ("crates/m/src/main.rs", "mod z;"),
+            ("crates/m/src/z.rs", ""),
+            ("build.rs", ""),
+        ];
+        assert_eq!(orphans(&fine), [""; 0]);
+        for planted in [
+            "src/b.rs",
+            "src/a/tests.rs",
+            "tests/wire/x.rs",
+            "crates/m/src/a.rs",
+        ] {
+            assert_eq!(orphans(&[lib, (planted, "")]).len(), 1, "{planted}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::tokens::{Token, after_closing, starts, tokens};
 use super::{File, Finding};
+use std::collections::BTreeSet;
 
 /// Files that may ask which platform they are built for.
 const FORKED: &[&str] = &["src/platform.rs", "src/seam.rs"];
@@ -12,9 +13,10 @@ const ASKED: &[&str] = &["target_arch", "target_family"];
 /// Checks that the browser fork is where it belongs, that no `mod.rs` came back, and that every
 /// file is built: a test in a file that nobody brings in would count and never run.
 pub(crate) fn check(files: &[File]) -> Vec<Finding> {
+    let brought: BTreeSet<(&str, &str)> = files.iter().flat_map(brings_in).collect();
     let orphans = files
         .iter()
-        .filter(|f| f.is_rust() && !is_brought_in(f, files))
+        .filter(|f| f.is_rust() && !is_built(f, &brought))
         .map(|f| {
             f.finding(
                 1,
@@ -24,34 +26,42 @@ pub(crate) fn check(files: &[File]) -> Vec<Finding> {
     files.iter().flat_map(check_file).chain(orphans).collect()
 }
 
+/// Stands for any file: a `#[path]` may lead anywhere.
+const ANYWHERE: &str = "";
+
+/// The modules that a file names, each beside the file's own path.
+fn brings_in(file: &File) -> Vec<(&str, &str)> {
+    if !file.is_rust() {
+        return Vec::new();
+    }
+    let all = tokens(&file.text);
+    let mut found = Vec::new();
+    for (at, token) in all.iter().enumerate() {
+        let after = |n: usize| all.get(at + n).map_or("", |t| t.text);
+        if token.text == "mod" && after(2) == ";" {
+            found.push((file.path.as_str(), after(1)));
+        } else if token.text == "path" && after(1) == "=" {
+            let name = after(2).trim_matches('"').trim_end_matches(".rs");
+            found.push((ANYWHERE, name.rsplit('/').next().unwrap_or(name)));
+        }
+    }
+    found
+}
+
 /// Whether cargo finds the file by its place, or the file above it names it.
-fn is_brought_in(file: &File, files: &[File]) -> bool {
+fn is_built(file: &File, brought: &BTreeSet<(&str, &str)>) -> bool {
     let path = file.path.trim_end_matches(".rs");
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let place = folder.rsplit('/').next().unwrap_or_default();
     let target = matches!(name, "lib" | "main" | "build") || matches!(place, "bin" | "");
-    let beside_cargo =
-        matches!(place, "tests" | "examples" | "benches") && !folder.contains("src/");
-    if target || beside_cargo {
-        return true;
-    }
+    let beside_src = matches!(place, "tests" | "examples" | "benches") && !folder.contains("src/");
     let above = [".rs", "/lib.rs", "/main.rs"].map(|end| format!("{folder}{end}"));
-    let named = |f: &File| {
-        let all = tokens(&f.text);
-        (0..all.len()).any(|at| starts(&all, at, &["mod", name, ";"]))
-    };
-    // `#[path = "../shared/name.rs"]` may stand anywhere.
-    let by_path = |f: &File| {
-        let all = tokens(&f.text);
-        let ends = [format!("/{name}.rs\""), format!("\"{name}.rs\"")];
-        (0..all.len()).any(|at| {
-            let path = all.get(at + 2).map_or("", |t| t.text);
-            starts(&all, at, &["path", "="]) && ends.iter().any(|end| path.ends_with(end))
-        })
-    };
-    files
-        .iter()
-        .any(|f| f.is_rust() && (by_path(f) || above.contains(&f.path) && named(f)))
+    target
+        || beside_src
+        || brought.contains(&(ANYWHERE, name))
+        || above
+            .iter()
+            .any(|above| brought.contains(&(above.as_str(), name)))
 }
 
 fn check_file(file: &File) -> Vec<Finding> {

@@ -167,9 +167,7 @@ impl Check {
     /// not compile.
     pub fn broken_by(self) -> &'static [Naughty] {
         match self {
-            Self::OneEffectForDuplicates => {
-                &[Naughty::ReserveAfterEffect, Naughty::RunWhileInFlight]
-            }
+            Self::OneEffectForDuplicates => &[Naughty::ReserveAfterEffect],
             Self::OneEffectFromTwoNodes => &[Naughty::NodeLocalKeys],
             Self::MismatchIsRefused | Self::BugNoBodyCheck => &[Naughty::NoBodyCheck],
             Self::TenantsAreApart => &[Naughty::SharedTenants],

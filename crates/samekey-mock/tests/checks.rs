@@ -1,6 +1,12 @@
-//! Everything over real sockets: the duties, the checklist, the faults.
+//! Everything over real sockets: the duties M1 to M32, the verification checklist, the faults.
 
+#[path = "checks/checklist.rs"]
+mod checklist;
 #[path = "checks/client.rs"]
 mod client;
 #[path = "checks/duties.rs"]
 mod duties;
+#[path = "checks/faults.rs"]
+mod faults;
+#[path = "checks/proof.rs"]
+mod proof;

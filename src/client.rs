@@ -123,7 +123,13 @@ impl Client {
         url: &str,
         value: &T,
     ) -> Result<crate::Outcome, Error> {
-        self.operation(intent).post(url).json(value).begin().await?.send().await
+        self.operation(intent)
+            .post(url)
+            .json(value)
+            .begin()
+            .await?
+            .send()
+            .await
     }
 
     /// What an earlier run left open and resuming may bring to an end, oldest first.
@@ -150,7 +156,11 @@ impl Client {
     /// If the journal cannot be read.
     pub async fn list(&self, select: Select) -> Result<Vec<Operation>, Error> {
         let scope = Some(self.0.scope.clone());
-        let query = Query { scope, select, ..Query::default() };
+        let query = Query {
+            scope,
+            select,
+            ..Query::default()
+        };
         Ok(self.handles(self.0.journal.list(query).await?))
     }
 
@@ -159,7 +169,11 @@ impl Client {
     /// # Errors
     /// If the journal cannot be read.
     pub async fn find(&self, reference: Reference) -> Result<Vec<Operation>, Error> {
-        let found = self.0.journal.find(reference, Some(self.0.scope.clone())).await?;
+        let found = self
+            .0
+            .journal
+            .find(reference, Some(self.0.scope.clone()))
+            .await?;
         Ok(self.handles(found))
     }
 
@@ -173,12 +187,18 @@ impl Client {
             (Some(operation), 0) => Ok(operation),
             (None, _) => Err(Error::new(
                 ErrorKind::NotFound,
-                format!("the journal has no operation of {} with this reference", self.0.scope),
+                format!(
+                    "the journal has no operation of {} with this reference",
+                    self.0.scope
+                ),
             )
             .about(reference)),
             (Some(_), others) => Err(Error::new(
                 ErrorKind::NotFound,
-                format!("{} operations have this reference; choose one by its key", others + 1),
+                format!(
+                    "{} operations have this reference; choose one by its key",
+                    others + 1
+                ),
             )
             .about(reference)),
         }
@@ -212,9 +232,14 @@ impl Client {
     }
 
     fn handles(&self, listing: Listing) -> Vec<Operation> {
-        let sound = listing.entries.into_iter().map(|entry| Operation::found(self.clone(), entry));
-        let damaged =
-            listing.damaged.into_iter().map(|damage| Operation::damaged(self.clone(), damage));
+        let sound = listing
+            .entries
+            .into_iter()
+            .map(|entry| Operation::found(self.clone(), entry));
+        let damaged = listing
+            .damaged
+            .into_iter()
+            .map(|damage| Operation::damaged(self.clone(), damage));
         sound.chain(damaged).collect()
     }
 }
@@ -223,7 +248,11 @@ impl Inner {
     /// The profile that an entry was begun with.
     pub(crate) fn profile_of(&self, entry: &Entry) -> Result<Profile, Error> {
         let name = &*entry.frozen.profile;
-        let own = self.profiles.iter().find(|profile| profile.name() == name).cloned();
+        let own = self
+            .profiles
+            .iter()
+            .find(|profile| profile.name() == name)
+            .cloned();
         own.or_else(|| Profile::named(name)).ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidConfiguration,
@@ -246,11 +275,17 @@ impl Inner {
         }
         Err(Error::new(
             ErrorKind::OriginNotAllowed,
-            format!("{origin} is not among the origins that this client may send to; allow it with `allow_origin`"),
+            format!(
+                "{origin} is not among the origins that this client may send to; allow it with `allow_origin`"
+            ),
         ))
     }
 
-    fn with_budget<T>(&self, origin: &Origin, use_it: impl FnOnce(&mut Budget, Duration) -> T) -> T {
+    fn with_budget<T>(
+        &self,
+        origin: &Origin,
+        use_it: impl FnOnce(&mut Budget, Duration) -> T,
+    ) -> T {
         let now = self.clock.now().monotonic;
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         if !budgets.contains_key(origin) {

@@ -90,9 +90,9 @@ const DIGITS: usize = 12;
 /// ```
 /// use samekey::{Key, Reference};
 /// let reference = Key::from_random([0xab; 16]).reference();
-/// assert_eq!(reference.to_string(), "ABAB-ABAB-ABAB-9");
-/// assert_eq!("abab abab abab 9".parse::<Reference>()?, reference);
-/// assert!("ABAB-ABAB-ABBA-9".parse::<Reference>().is_err());
+/// assert_eq!(reference.to_string(), "ABAB-ABAB-ABAB-G");
+/// assert_eq!("abab abab abab g".parse::<Reference>()?, reference);
+/// assert!("ABAB-ABAB-ABBA-G".parse::<Reference>().is_err());
 /// # Ok::<(), samekey::InvalidReference>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -561,17 +561,18 @@ impl Machine {
     }
 
     fn poll_at(&mut self, url: String, hint: Option<Duration>, tick: Tick) -> Decision {
-        let asked_before = self.progress.poll_url.is_some();
-        self.progress.hops = self.progress.hops.saturating_add(1);
-        if asked_before && self.progress.hops > MAX_HOPS {
+        let first = self.progress.poll_url.is_none();
+        let moved = self.progress.poll_url.as_deref().is_some_and(|known| known != url);
+        self.progress.hops = self.progress.hops.saturating_add(u8::from(moved));
+        if self.progress.hops > MAX_HOPS {
             return self.attend(Reason::Redirected);
         }
         self.progress.poll_url = Some(url.into());
         self.progress.phase = Phase::Polling;
-        match hint {
-            Some(_) => self.still_running(hint, tick),
-            None => self.record(Flush::Normal, Next::Probe),
+        if hint.is_none() && (moved || first) {
+            return self.record(Flush::Normal, Next::Probe);
         }
+        self.still_running(hint, tick)
     }
 
     fn resend(&mut self, url: String) -> Decision {
@@ -705,3 +706,6 @@ struct Pause {
     hinted: bool,
     charge: bool,
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,13 +76,21 @@ impl Operation {
     /// An operation that was in the journal already.
     pub(crate) fn found(client: Client, entry: Entry) -> Self {
         let maybe_sent = entry.progress.maybe_applied;
-        let state = State { entry, held: None, body: None, begun_here: false, maybe_sent };
+        let state = State {
+            entry,
+            held: None,
+            body: None,
+            begun_here: false,
+            maybe_sent,
+        };
         Operation::new(client, state, None)
     }
 
     /// An entry that is there but cannot be read: it can be shown, and nothing else.
     pub(crate) fn damaged(client: Client, damage: Damaged) -> Self {
-        let key = damage.key.or_else(|| Key::adopt(&format!("damaged-{}", damage.slot)).ok());
+        let key = damage
+            .key
+            .or_else(|| Key::adopt(&format!("damaged-{}", damage.slot)).ok());
         let frozen = Frozen {
             key: key.unwrap_or_else(|| Key::from_random([0; 16])),
             scope: client.scope().clone(),
@@ -99,16 +107,24 @@ impl Operation {
             begun_at: Timestamp::default(),
         };
         let start = Timestamp::default();
-        let progress =
-            Progress::ready(Owner::NONE, start, Duration::ZERO, WindowSource::Assumed);
-        let entry = Entry { slot: damage.slot, frozen: Arc::new(frozen), progress };
+        let progress = Progress::ready(Owner::NONE, start, Duration::ZERO, WindowSource::Assumed);
+        let entry = Entry {
+            slot: damage.slot,
+            frozen: Arc::new(frozen),
+            progress,
+        };
         let mut operation = Operation::found(client, entry);
         operation.damage = Some(damage.error);
         operation
     }
 
     fn new(client: Client, state: State, damage: Option<DecodeError>) -> Self {
-        Operation { client, state: Mutex::new(state), updates: Announcer::default(), damage }
+        Operation {
+            client,
+            state: Mutex::new(state),
+            updates: Announcer::default(),
+            damage,
+        }
     }
 
     /// Sends the request, again and again if need be, until there is an end to report.
@@ -152,8 +168,16 @@ impl Operation {
         let frozen = &state.entry.frozen;
         let profile = self.client.0.profile_of(&state.entry)?;
         let fits = |bytes: &[u8]| Sha256::digest(bytes)[..] == frozen.body_digest;
-        let with_key = || profile.place_in_body(body, &frozen.key).ok().filter(|bytes| fits(bytes));
-        let Some(wire) = Some(body.to_vec()).filter(|bytes| fits(bytes)).or_else(with_key) else {
+        let with_key = || {
+            profile
+                .place_in_body(body, &frozen.key)
+                .ok()
+                .filter(|bytes| fits(bytes))
+        };
+        let Some(wire) = Some(body.to_vec())
+            .filter(|bytes| fits(bytes))
+            .or_else(with_key)
+        else {
             return Err(Error::new(
                 ErrorKind::BodyMismatch,
                 "the body differs from the one that this operation was begun with; supply the same \
@@ -176,9 +200,12 @@ impl Operation {
     pub async fn cancel(&self) -> Result<Phase, Error> {
         let unsent = {
             let state = self.state();
-            state.begun_here && !state.maybe_sent && !self.client.0.flights.is_flying(self.key_of(&state))
+            state.begun_here
+                && !state.maybe_sent
+                && !self.client.0.flights.is_flying(self.key_of(&state))
         };
-        self.change(|progress| machine::cancel(progress, unsent, None)).await
+        self.change(|progress| machine::cancel(progress, unsent, None))
+            .await
     }
 
     /// Closes the operation on purpose, whatever may have happened, with a note that says why.
@@ -186,7 +213,8 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn abandon(&self, note: &str) -> Result<Phase, Error> {
-        self.change(|progress| machine::abandon(progress, note)).await
+        self.change(|progress| machine::abandon(progress, note))
+            .await
     }
 
     /// Settles by hand an operation whose outcome a person found out, with a note that says how.
@@ -194,7 +222,8 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn settle(&self, happened: bool, note: &str) -> Result<Phase, Error> {
-        self.change(|progress| machine::settle(progress, happened, note)).await
+        self.change(|progress| machine::settle(progress, happened, note))
+            .await
     }
 
     /// Settles it by a look-up of the caller's: a search in the server's orders, say.
@@ -220,7 +249,12 @@ impl Operation {
     pub async fn forget(&self) -> Result<(), Error> {
         self.check_damage()?;
         let (slot, key) = (self.state().entry.slot, self.key());
-        self.client.0.journal.forget(slot, key).await.map_err(|error| self.blame(error.into()))
+        self.client
+            .0
+            .journal
+            .forget(slot, key)
+            .await
+            .map_err(|error| self.blame(error.into()))
     }
 
     /// Reads the entry again: another process may have moved it on.
@@ -304,7 +338,9 @@ impl Operation {
     }
 
     fn check_damage(&self) -> Result<(), Error> {
-        let Some(damage) = self.damage else { return Ok(()) };
+        let Some(damage) = self.damage else {
+            return Ok(());
+        };
         Err(Error::new(
             ErrorKind::Damaged,
             format!(
@@ -319,14 +355,13 @@ impl Operation {
     /// Adds to a journal's error what is known of this operation.
     pub(crate) fn blame(&self, error: Error) -> Error {
         let state = self.state();
-        error.about(state.entry.reference()).after(state.entry.progress.attempts, state.maybe_sent)
+        error
+            .about(state.entry.reference())
+            .after(state.entry.progress.attempts, state.maybe_sent)
     }
 
     /// Writes what a person decided, over whatever a driver writes meanwhile.
-    async fn change(
-        &self,
-        change: impl Fn(&Progress) -> Option<Progress>,
-    ) -> Result<Phase, Error> {
+    async fn change(&self, change: impl Fn(&Progress) -> Option<Progress>) -> Result<Phase, Error> {
         self.check_damage()?;
         loop {
             let entry = self.client.0.load(self).await?;
@@ -369,7 +404,12 @@ impl Operation {
                 .about(frozen.key.reference())
                 .after(state.entry.progress.attempts, state.maybe_sent)
         };
-        let opened = self.client.0.keeper.open(&frozen.body, frozen, Part::Body).map_err(about)?;
+        let opened = self
+            .client
+            .0
+            .keeper
+            .open(&frozen.body, frozen, Part::Body)
+            .map_err(about)?;
         let Some(bytes) = opened else {
             return Err(about(Error::new(
                 ErrorKind::BodyNeeded,

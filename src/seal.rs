@@ -36,7 +36,10 @@ impl SealingKey {
     /// Eight bytes that name the key without telling it.
     fn name(&self) -> [u8; 8] {
         use sha2::{Digest, Sha256};
-        let digest = Sha256::new().chain_update(b"samekey sealing key").chain_update(self.0).finalize();
+        let digest = Sha256::new()
+            .chain_update(b"samekey sealing key")
+            .chain_update(self.0)
+            .finalize();
         std::array::from_fn(|i| digest[i])
     }
 }
@@ -105,7 +108,12 @@ impl Keeper {
     }
 
     /// The bytes again; `None` if they are not kept.
-    pub(crate) fn open(&self, kept: &Kept, entry: &Frozen, part: Part) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn open(
+        &self,
+        kept: &Kept,
+        entry: &Frozen,
+        part: Part,
+    ) -> Result<Option<Vec<u8>>, Error> {
         match kept {
             Kept::Plain(bytes) => Ok(Some(bytes.clone())),
             #[cfg(feature = "sealing")]
@@ -113,19 +121,33 @@ impl Keeper {
             #[cfg(not(feature = "sealing"))]
             Kept::Sealed(_) => {
                 let _ = (entry, part);
-                Err(locked("this build has no sealing; enable the feature `sealing`"))
+                Err(locked(
+                    "this build has no sealing; enable the feature `sealing`",
+                ))
             }
             _ => Ok(None),
         }
     }
 
     #[cfg(feature = "sealing")]
-    fn seal(&self, bytes: &[u8], entry: &Frozen, part: Part, nonce: [u8; 32]) -> Result<Vec<u8>, Error> {
+    fn seal(
+        &self,
+        bytes: &[u8],
+        entry: &Frozen,
+        part: Part,
+        nonce: [u8; 32],
+    ) -> Result<Vec<u8>, Error> {
         use chacha20poly1305::aead::{Aead, Payload};
-        let key = self.keys.first().ok_or_else(|| locked("no sealing key was given to the client"))?;
+        let key = self
+            .keys
+            .first()
+            .ok_or_else(|| locked("no sealing key was given to the client"))?;
         let nonce: [u8; 24] = std::array::from_fn(|i| nonce[i]);
         let aad = bound_to(entry, part);
-        let payload = Payload { msg: bytes, aad: &aad };
+        let payload = Payload {
+            msg: bytes,
+            aad: &aad,
+        };
         let sealed = cipher(key).encrypt(&nonce.into(), payload);
         let sealed = sealed.map_err(|_| locked("the body is too large to be sealed"))?;
         Ok([&key.name()[..], &nonce, &sealed].concat())
@@ -138,10 +160,16 @@ impl Keeper {
         let (name, rest) = sealed.split_first_chunk::<8>().ok_or_else(altered)?;
         let (nonce, text) = rest.split_first_chunk::<24>().ok_or_else(altered)?;
         let key = self.keys.iter().find(|key| key.name() == *name);
-        let key = key.ok_or_else(|| locked("it is sealed under a key that this client was not given"))?;
+        let key =
+            key.ok_or_else(|| locked("it is sealed under a key that this client was not given"))?;
         let aad = bound_to(entry, part);
-        let payload = Payload { msg: text, aad: &aad };
-        cipher(key).decrypt(&(*nonce).into(), payload).map_err(|_| altered())
+        let payload = Payload {
+            msg: text,
+            aad: &aad,
+        };
+        cipher(key)
+            .decrypt(&(*nonce).into(), payload)
+            .map_err(|_| altered())
     }
 }
 

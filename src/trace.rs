@@ -1,9 +1,9 @@
 //! Spans and events. A key appears in them only as its reference.
 
-#[cfg(feature = "tracing")]
-pub(crate) use on::*;
 #[cfg(not(feature = "tracing"))]
 pub(crate) use off::*;
+#[cfg(feature = "tracing")]
+pub(crate) use on::*;
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -39,7 +39,9 @@ mod on {
         match &result {
             Ok(response) => drop(span.record("status", response.status)),
             Err(failure) => {
-                span.in_scope(|| tracing::debug!(kind = ?failure.kind, sent = ?failure.sent, "no answer"));
+                span.in_scope(
+                    || tracing::debug!(kind = ?failure.kind, sent = ?failure.sent, "no answer"),
+                );
             }
         }
         result

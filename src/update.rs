@@ -98,7 +98,9 @@ impl Announcer {
 
     pub(crate) fn tell(&self, update: &Update) {
         lock(&self.0).retain(|listener| {
-            let Some(queue) = listener.upgrade() else { return false };
+            let Some(queue) = listener.upgrade() else {
+                return false;
+            };
             let mut queue = lock(&queue);
             if queue.waiting.len() == KEPT {
                 queue.waiting.pop_front();

@@ -203,9 +203,19 @@ impl ClientBuilder {
         if self.profiles.is_empty() {
             self.profiles.push(Profile::default());
         }
-        let window = self.profiles.iter().map(Profile::window).min().unwrap_or(DAY);
+        let window = self
+            .profiles
+            .iter()
+            .map(Profile::window)
+            .min()
+            .unwrap_or(DAY);
         problems.extend(self.policy.problems(window));
-        let longest = self.profiles.iter().map(Profile::window).max().unwrap_or(DAY);
+        let longest = self
+            .profiles
+            .iter()
+            .map(Profile::window)
+            .max()
+            .unwrap_or(DAY);
         if self.settled_for < longest {
             problems.push(format!(
                 "settled entries are kept for {:?}, which is shorter than the window of {longest:?}: \
@@ -226,7 +236,10 @@ impl ClientBuilder {
         }
         match scope {
             Ok(scope) if problems.is_empty() => self.assemble(scope, origins),
-            _ => Err(Error::new(ErrorKind::InvalidConfiguration, problems.join("; "))),
+            _ => Err(Error::new(
+                ErrorKind::InvalidConfiguration,
+                problems.join("; "),
+            )),
         }
     }
 
@@ -267,7 +280,15 @@ impl ClientBuilder {
 
 /// Names under which secrets travel. No setting makes the journal keep them.
 pub(crate) fn is_credential(name: &str) -> bool {
-    let telling = ["authorization", "cookie", "token", "secret", "password", "api-key", "apikey"];
+    let telling = [
+        "authorization",
+        "cookie",
+        "token",
+        "secret",
+        "password",
+        "api-key",
+        "apikey",
+    ];
     telling.iter().any(|part| name.contains(part))
 }
 

@@ -19,7 +19,9 @@ pub(super) fn later(client: &Client, entry: &Entry, until: Timestamp) {
     platform::spawn(Box::pin(async move {
         loop {
             sleep().await;
-            let Some(inner) = Weak::<Inner>::upgrade(&client) else { return };
+            let Some(inner) = Weak::<Inner>::upgrade(&client) else {
+                return;
+            };
             if inner.clock.now().wall >= until {
                 // Whatever comes of it is in the journal, and told to those who listen there.
                 let _ = Operation::found(Client(inner), entry).resume().await;

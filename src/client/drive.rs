@@ -51,10 +51,17 @@ impl Inner {
     async fn acquire(&self, operation: &Operation) -> Result<Acquired, Error> {
         let held = {
             let mut state = operation.state();
-            state.held.take().map(|receipt| (state.entry.clone(), receipt))
+            state
+                .held
+                .take()
+                .map(|receipt| (state.entry.clone(), receipt))
         };
         if let Some((entry, receipt)) = held {
-            return Ok(Acquired::Mine(Box::new(Mine { entry, receipt, surely_unsent: true })));
+            return Ok(Acquired::Mine(Box::new(Mine {
+                entry,
+                receipt,
+                surely_unsent: true,
+            })));
         }
         let started = self.clock.now();
         loop {
@@ -87,7 +94,11 @@ impl Inner {
         let owner = entry.progress.owner;
         let me = self.journal.owner();
         let foreign = owner != Owner::NONE && owner != me;
-        let liveness = if foreign { self.journal.liveness(owner).await? } else { Liveness::Dead };
+        let liveness = if foreign {
+            self.journal.liveness(owner).await?
+        } else {
+            Liveness::Dead
+        };
         let now = self.clock.now().wall;
         let progress = match machine::claim(entry, me, liveness, now) {
             Claim::Take(progress) => *progress,
@@ -98,13 +109,21 @@ impl Inner {
         operation.body()?;
         self.profile_of(entry)?;
         let url = progress.moved_to.as_deref().unwrap_or(&entry.frozen.url);
-        self.check_origin(url).map_err(|error| operation.blame(error))?;
+        self.check_origin(url)
+            .map_err(|error| operation.blame(error))?;
         let surely_unsent = !entry.progress.maybe_applied;
-        let claimed = Entry { progress, ..entry.clone() };
+        let claimed = Entry {
+            progress,
+            ..entry.clone()
+        };
         match self.record(&claimed, &claimed.progress, Flush::Full).await {
             Ok(receipt) => {
                 trace::claimed(&claimed, entry.progress.owner != Owner::NONE);
-                Ok(Claimed::Mine(Box::new(Mine { entry: claimed, receipt, surely_unsent })))
+                Ok(Claimed::Mine(Box::new(Mine {
+                    entry: claimed,
+                    receipt,
+                    surely_unsent,
+                })))
             }
             Err(error) if error.kind() == JournalErrorKind::Stale => Ok(Claimed::Again),
             Err(error) => Err(operation.blame(error.into())),
@@ -135,7 +154,9 @@ impl Inner {
             && let Kept::Plain(bytes) = &answer.body
         {
             let mode = Keeper::mode_of(&entry.frozen.body);
-            let kept = self.keeper.keep(mode, bytes, &entry.frozen, Part::Answer, self.nonce());
+            let kept = self
+                .keeper
+                .keep(mode, bytes, &entry.frozen, Part::Answer, self.nonce());
             answer.body = kept.unwrap_or(Kept::NotKept);
         }
         let write = Write {
@@ -237,7 +258,11 @@ struct Ride<'a> {
 
 impl<'a> Ride<'a> {
     fn new(inner: &'a Inner, operation: &'a Operation, mine: Mine) -> Result<Ride<'a>, Error> {
-        let Mine { entry, receipt, surely_unsent } = mine;
+        let Mine {
+            entry,
+            receipt,
+            surely_unsent,
+        } = mine;
         let origin = inner.check_origin(&entry.frozen.url)?;
         let machine = Machine::new(Task {
             entry: entry.clone(),
@@ -263,10 +288,15 @@ impl<'a> Ride<'a> {
 
     /// Obeys until there is an end; `None` if somebody else drives the entry now.
     async fn run(&mut self) -> Result<Option<Outcome>, Error> {
-        let Some(receipt) = self.receipt.take() else { return Ok(None) };
+        let Some(receipt) = self.receipt.take() else {
+            return Ok(None);
+        };
         let mut event = Event::Drive(receipt);
         loop {
-            let tick = Tick { now: self.inner.clock.now(), roll: self.inner.dice.roll() };
+            let tick = Tick {
+                now: self.inner.clock.now(),
+                roll: self.inner.dice.roll(),
+            };
             let decision = self.machine.step(event, tick);
             event = match decision {
                 Decision::Record { progress, flush } => {
@@ -313,7 +343,12 @@ impl<'a> Ride<'a> {
             Ok(credentials) => credentials,
             Err(failure) => return Event::Failed(failure),
         };
-        match self.inner.transport.probe(probe.with_credentials(credentials)).await {
+        match self
+            .inner
+            .transport
+            .probe(probe.with_credentials(credentials))
+            .await
+        {
             Ok(response) => Event::Answered(response),
             Err(failure) => Event::Failed(failure),
         }
@@ -321,15 +356,20 @@ impl<'a> Ride<'a> {
 
     /// Asks for what proves who we are. A foreign origin gets nothing unless it was allowed.
     async fn credentials(&mut self, url: &str) -> Result<Headers, Failure> {
-        let Some(source) = &self.inner.credentials else { return Ok(Headers::new()) };
-        let unsendable =
-            |why: String| Failure::new(FailureKind::Unsendable, Sent::No, why);
+        let Some(source) = &self.inner.credentials else {
+            return Ok(Headers::new());
+        };
+        let unsendable = |why: String| Failure::new(FailureKind::Unsendable, Sent::No, why);
         let origin = Origin::of(url).map_err(|invalid| unsendable(invalid.to_string()))?;
         if origin != self.origin && !self.inner.origins.contains(&origin) {
             return Ok(Headers::new());
         }
         let refresh = std::mem::take(&mut self.refresh);
-        let asked = Asked { origin, scope: self.inner.scope.clone(), refresh };
+        let asked = Asked {
+            origin,
+            scope: self.inner.scope.clone(),
+            refresh,
+        };
         source.headers(asked).await.map_err(|error| {
             let why = format!("the credentials callback failed: {error}");
             Failure::new(FailureKind::Queued, Sent::No, why)
@@ -337,17 +377,32 @@ impl<'a> Ride<'a> {
     }
 
     fn reauthorise(&mut self) -> Event {
-        let can_refresh = self.inner.credentials.as_ref().is_some_and(|c| c.can_refresh());
+        let can_refresh = self
+            .inner
+            .credentials
+            .as_ref()
+            .is_some_and(|c| c.can_refresh());
         self.refresh = can_refresh;
-        if can_refresh { Event::Authorised } else { Event::Unauthorised }
+        if can_refresh {
+            Event::Authorised
+        } else {
+            Event::Unauthorised
+        }
     }
 
     async fn sleep(&mut self, wait: Duration, charge: bool) -> Event {
         let progress = self.machine.progress();
-        let reason = progress.recent.last().map_or_else(Box::default, |last| last.reason.clone());
+        let reason = progress
+            .recent
+            .last()
+            .map_or_else(Box::default, |last| last.reason.clone());
         let attempt = progress.attempts;
         trace::waiting(attempt, wait, &reason);
-        self.operation.updates.tell(&Update::Waiting { attempt, wait, reason });
+        self.operation.updates.tell(&Update::Waiting {
+            attempt,
+            wait,
+            reason,
+        });
         self.inner.sleep(wait).await;
         let inner = self.inner;
         let may_retry =
@@ -382,7 +437,10 @@ impl<'a> Ride<'a> {
     /// The outcome as it came, with what the journal does not keep.
     fn outcome(&self) -> Outcome {
         let progress = self.machine.progress().clone();
-        let entry = Entry { progress, ..self.entry.clone() };
+        let entry = Entry {
+            progress,
+            ..self.entry.clone()
+        };
         let recovered = !self.operation.state().begun_here;
         match self.machine.last_response() {
             Some(response) => Outcome::of(&entry, response.content.clone(), recovered)
@@ -401,7 +459,11 @@ impl<'a> Ride<'a> {
     async fn not_recorded(&mut self, error: JournalError) -> Result<Option<Outcome>, Error> {
         let final_word = self.machine.progress().phase.is_settled();
         if error.kind() == JournalErrorKind::Stale {
-            return if final_word { self.insist().await } else { self.step_aside().await };
+            return if final_word {
+                self.insist().await
+            } else {
+                self.step_aside().await
+            };
         }
         self.store_progress();
         if final_word {

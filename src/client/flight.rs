@@ -42,7 +42,10 @@ impl Flights {
             return Err(Arc::clone(landing));
         }
         flying.insert(key.clone(), Arc::default());
-        Ok(Flight { flights: self, key: key.clone() })
+        Ok(Flight {
+            flights: self,
+            key: key.clone(),
+        })
     }
 }
 

@@ -138,7 +138,8 @@ impl OperationBuilder {
         match sorted_json(value) {
             Ok(bytes) => self.body(bytes, "application/json"),
             Err(error) => {
-                self.problems.push(format!("the body cannot be written as JSON: {error}"));
+                self.problems
+                    .push(format!("the body cannot be written as JSON: {error}"));
                 self
             }
         }
@@ -159,9 +160,9 @@ impl OperationBuilder {
     pub fn fingerprint_over<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
         match sorted_json(value) {
             Ok(bytes) => self.identity = Some(bytes),
-            Err(error) => self
-                .problems
-                .push(format!("what identifies the request cannot be written as JSON: {error}")),
+            Err(error) => self.problems.push(format!(
+                "what identifies the request cannot be written as JSON: {error}"
+            )),
         }
         self
     }
@@ -223,7 +224,11 @@ impl OperationBuilder {
             None => (self.profile.window_for(&self.url), WindowSource::Profile),
         };
         let progress = Progress::ready(inner.journal.owner(), now, window, source);
-        let mut entry = Entry { slot: 0, frozen: Arc::new(frozen), progress };
+        let mut entry = Entry {
+            slot: 0,
+            frozen: Arc::new(frozen),
+            progress,
+        };
         match inner.journal.begin(entry.clone()).await? {
             Begun::Created(receipt) => {
                 entry.slot = receipt.slot();
@@ -237,7 +242,9 @@ impl OperationBuilder {
 
     /// For a repeat: which generation it is, and what of the previous request it takes over.
     async fn take_over_previous(&mut self) -> Result<u32, Error> {
-        let Some(reference) = self.previous else { return Ok(0) };
+        let Some(reference) = self.previous else {
+            return Ok(0);
+        };
         let previous = self.client.get(reference).await?;
         let entry = previous.entry();
         if !entry.progress.phase.is_settled() && !self.even_if_unresolved {
@@ -273,15 +280,28 @@ impl OperationBuilder {
                      give it to the client's `credentials`"
                 ));
             } else if FRAMING.contains(&name) {
-                problems.push(format!("the header {name} is the transport's to set; remove it"));
-            } else if !self.client.0.kept_headers.iter().any(|kept| **kept == *name) {
+                problems.push(format!(
+                    "the header {name} is the transport's to set; remove it"
+                ));
+            } else if !self
+                .client
+                .0
+                .kept_headers
+                .iter()
+                .any(|kept| **kept == *name)
+            {
                 problems.push(format!(
                     "the header {name} is not on the list of those that the journal may keep, and \
                      every attempt must be the same; allow it with the client's `keep_header`"
                 ));
             }
         }
-        problems.extend(self.profile.check_headers(&self.headers).err().map(|e| e.to_string()));
+        problems.extend(
+            self.profile
+                .check_headers(&self.headers)
+                .err()
+                .map(|e| e.to_string()),
+        );
         if self.body.len() > MAX_BODY {
             problems.push(format!(
                 "the body has {} bytes; a journal takes {MAX_BODY}: upload it elsewhere and send a \
@@ -296,7 +316,10 @@ impl OperationBuilder {
             && self.profile.knows_keys()
             && !self.profile.methods().contains(&method)
         {
-            problems.push(format!("{} takes no key with {method}", self.profile.name()));
+            problems.push(format!(
+                "{} takes no key with {method}",
+                self.profile.name()
+            ));
         }
         if problems.is_empty() {
             return Ok(());
@@ -307,16 +330,26 @@ impl OperationBuilder {
     fn freeze(&self, generation: u32) -> Result<(Frozen, Arc<[u8]>), Error> {
         let invalid = |why: String| Error::new(ErrorKind::InvalidRequest, why);
         let inner = &self.client.0;
-        let key = self.adopted.clone().unwrap_or_else(|| Key::from_random(inner.dice.key_bytes()));
+        let key = self
+            .adopted
+            .clone()
+            .unwrap_or_else(|| Key::from_random(inner.dice.key_bytes()));
         let method = self.method.unwrap_or(Method::Post);
         let mut key_line = None;
         let mut body = self.body.clone();
         if self.keyed {
-            self.profile.check_key(&key, &self.url).map_err(|e| invalid(e.to_string()))?;
-            let line = self.profile.wire_key(&key).map_err(|e| invalid(e.to_string()))?;
+            self.profile
+                .check_key(&key, &self.url)
+                .map_err(|e| invalid(e.to_string()))?;
+            let line = self
+                .profile
+                .wire_key(&key)
+                .map_err(|e| invalid(e.to_string()))?;
             key_line = line.map(|(name, value)| (name.into(), value.into()));
-            body =
-                self.profile.place_in_body(&self.body, &key).map_err(|e| invalid(e.to_string()))?;
+            body = self
+                .profile
+                .place_in_body(&self.body, &key)
+                .map_err(|e| invalid(e.to_string()))?;
         }
         let identity = self.identity.as_ref().unwrap_or(&self.body);
         let mut frozen = Frozen {
@@ -334,7 +367,9 @@ impl OperationBuilder {
             profile: self.profile.name().into(),
             begun_at: inner.clock.now().wall,
         };
-        frozen.body = inner.keeper.keep(self.keep, &body, &frozen, Part::Body, inner.nonce())?;
+        frozen.body = inner
+            .keeper
+            .keep(self.keep, &body, &frozen, Part::Body, inner.nonce())?;
         Ok((frozen, body.into()))
     }
 
@@ -374,8 +409,14 @@ impl OperationBuilder {
 }
 
 /// Headers that belong to the connection.
-const FRAMING: [&str; 6] =
-    ["connection", "content-length", "expect", "host", "te", "transfer-encoding"];
+const FRAMING: [&str; 6] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "te",
+    "transfer-encoding",
+];
 
 /// The body as the caller gave it, without a key that the profile placed inside.
 fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
@@ -384,7 +425,9 @@ fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
     }
     let text = String::from_utf8_lossy(body);
     let key = entry.key().as_str();
-    let Some(at) = text.find(key) else { return body.to_vec() };
+    let Some(at) = text.find(key) else {
+        return body.to_vec();
+    };
     let rest = text[at + key.len()..].trim_start_matches('"').trim_start();
     let rest = rest.strip_prefix(',').unwrap_or(rest);
     format!("{{{rest}").into_bytes()

@@ -25,7 +25,7 @@ mod tests;
 
 pub use answer::{answer, is_success_without_body};
 pub use failure::failure;
-pub use poll::{followed, polled};
+pub use poll::{followed, poll_failed, polled};
 
 use crate::profile::Profile;
 use crate::time::Timestamp;
@@ -79,7 +79,8 @@ pub enum Action {
     Attend(Reason),
     /// Send again, same key, same bytes.
     TryAgain(Again),
-    /// The server is still working on this key: ask again, bounded by time, not by count.
+    /// The server is still working on it: ask again where this was asked, bounded by time, not by
+    /// count, and no sooner than [`STILL_RUNNING_FLOOR`].
     StillRunning(Option<Duration>),
     /// Accepted; the result will be at this URL.
     Poll(String, Option<Duration>),

@@ -82,10 +82,7 @@ impl Answer<'_> {
         match self.response.status {
             202 => self.accepted(),
             203 => self.done("it succeeded; a proxy has altered the answer"),
-            206 => Verdict::attend(
-                Reason::Protocol,
-                "the server sent a part of something nobody asked a part of",
-            ),
+            206 => self.partial(),
             207 => self.done("it succeeded in parts; the answer lists which"),
             _ => self.done("it succeeded"),
         }
@@ -281,7 +278,7 @@ impl Answer<'_> {
     }
 
     /// Final if this is all that can have happened; else a refusal of this attempt only.
-    fn reject(&self, why: &str) -> Verdict {
+    pub(super) fn reject(&self, why: &str) -> Verdict {
         let status = self.response.status;
         let (space, why) = if why.is_empty() { ("", "") } else { (" ", why) };
         let Context {

@@ -1,16 +1,17 @@
 //! What an answer to a GET means: to a poll, or to the question for a named result.
 
 use super::answer::Answer;
-use super::{Action, Again, Context, Once, Reason, Replayed, Verdict};
+use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict};
 use crate::json::{self, Scalar};
-use crate::message::{Content, Response};
+use crate::message::{Content, Failure, FailureKind, Response, Sent};
 use crate::profile::Repeat;
 use crate::retry::retry_after;
 
 /// The verdict on an answer to a poll.
 ///
-/// Here [`Action::TryAgain`] repeats the poll, a GET without key or body. Only if its remedy is
-/// [`Once::PollLost`] does it send the request itself, under its key, to learn the URL again.
+/// Here [`Action::StillRunning`] and [`Action::TryAgain`] repeat the poll, a GET without key or
+/// body; only if the remedy is [`Once::PollLost`] is the request itself sent, under its key, to
+/// learn the URL again. [`Action::Poll`] goes on at another URL.
 #[must_use]
 pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
     let poll = Answer { response, context };
@@ -23,14 +24,18 @@ pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
             "the answer to the poll does not look like the server's",
         ),
         202 => poll.keep_polling(),
+        206 => poll.partial(),
         200..300 => match progress(response, poll.hint().is_some()) {
             Some(Progress::Running) => poll.keep_polling(),
             Some(Progress::Failed) => Verdict::attend(
                 Reason::WorkFailed,
                 "the server reports that the work failed after it had begun",
             ),
-            None => Verdict::succeed(poll.replayed(), "the work is done"),
+            None => Verdict::succeed(poll.found(), "the work is done"),
         },
+        _ if poll.is_stored_refusal() => {
+            poll.reject("when it was polled; this is the stored result")
+        }
         404 | 410 if context.may(Once::PollLost) && context.profile.knows_keys() => Verdict::again(
             Again {
                 once: Some(Once::PollLost),
@@ -51,28 +56,36 @@ pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
 pub fn followed(response: &Response, context: &Context<'_>) -> Verdict {
     let get = Answer { response, context };
     match response.status {
-        202 | 206 => polled(response, context),
+        202 => get.keep_polling(),
+        206 => get.partial(),
         200..300 if response.content == Content::Lost || get.looks_foreign() => Verdict::again(
             get.again(),
             "the result was cut off or does not look like the server's",
         ),
-        200..300 => {
-            let named = context.profile.repeat() == Repeat::ConflictWithId;
-            let replayed = if named {
-                Replayed::Yes
-            } else {
-                Replayed::Unknown
-            };
-            Verdict::succeed(
-                replayed,
-                "it succeeded; this is the result that the server named",
-            )
-        }
+        200..300 => Verdict::succeed(
+            get.found(),
+            "it succeeded; this is the result that the server named",
+        ),
         404 | 410 => Verdict::attend(
             Reason::PollLost,
             "the result that the server named is not there",
         ),
         _ => get.get_failed(),
+    }
+}
+
+/// The verdict on a poll, or a question for a named result, that brought no answer.
+///
+/// A GET has no effect, so it is repeated whether or not it was sent and whether or not the server
+/// knows keys; only what would fail in the same way for ever goes to a person.
+#[must_use]
+pub fn poll_failed(failure: &Failure) -> Verdict {
+    let detail = failure.detail.to_string();
+    match failure.kind {
+        FailureKind::Tls if failure.sent == Sent::No => Verdict::attend(Reason::Tls, detail),
+        FailureKind::Unsendable => Verdict::attend(Reason::Protocol, detail),
+        FailureKind::OpaqueRedirect => Verdict::attend(Reason::Redirected, detail),
+        _ => Verdict::again(Again::default(), detail),
     }
 }
 
@@ -84,11 +97,38 @@ impl Answer<'_> {
             .get("location")
             .filter(|_| self.response.status == 202);
         let named = headers.get("operation-location").or(location);
-        let url = named.unwrap_or(self.context.url);
-        self.follow(
-            url,
-            |url| Action::Poll(url, self.hint()),
-            "the server is still working on it",
+        let reason = "the server is still working on it";
+        let here = self.context.url;
+        let on = |url: String| match self.hint() {
+            hint if url == here => Action::StillRunning(hint),
+            hint => Action::Poll(url, hint),
+        };
+        match named {
+            Some(place) => self.follow(place, on, reason),
+            None => Verdict::new(on(here.to_owned()), Applied::Maybe, reason),
+        }
+    }
+
+    /// Whether a result that was found is that of an earlier attempt.
+    fn found(&self) -> Replayed {
+        if self.context.profile.repeat() == Repeat::ConflictWithId {
+            Replayed::Yes
+        } else {
+            self.replayed()
+        }
+    }
+
+    /// A 4xx that carries the mark of a replay is what the work came to.
+    fn is_stored_refusal(&self) -> bool {
+        let passing = matches!(self.response.status, 408 | 425 | 429);
+        let marked = self.context.profile.is_marked(&self.response.headers);
+        (400..500).contains(&self.response.status) && marked && !passing
+    }
+
+    pub(super) fn partial(&self) -> Verdict {
+        Verdict::attend(
+            Reason::Protocol,
+            "the server sent a part of something nobody asked a part of",
         )
     }
 

@@ -122,11 +122,12 @@ fn a_poll_goes_on_until_the_work_is_done() {
         ),
     ];
     for running in &waiting {
-        assert_eq!(
-            case().polled(running).action,
-            Action::Poll(URL.into(), Some(secs(5)))
-        );
+        runs(&case().polled(running), Some(secs(5)));
     }
+    let here = response(202, &[("location", URL)], "");
+    runs(&case().polled(&here), None);
+    let result_later = response(200, &[("location", "/r")], r#"{"status":"Running"}"#);
+    runs(&case().polled(&result_later), None);
     let moved = response(202, &[("location", "/jobs/8")], "");
     assert_eq!(
         case().polled(&moved).action,
@@ -140,6 +141,34 @@ fn a_poll_goes_on_until_the_work_is_done() {
         bare(204),
     ] {
         succeeds(&case().polled(&done), Replayed::No);
+    }
+}
+
+#[test]
+fn a_poll_may_end_in_the_stored_refusal() {
+    let stored = response(402, &[("idempotent-replayed", "true")], "");
+    rejects(&case().doubt().polled(&stored));
+    attends(&case().polled(&bare(402)), Reason::RefusedAfterDoubt);
+    attends(&case().polled(&bare(206)), Reason::Protocol);
+}
+
+#[test]
+fn a_poll_without_an_answer_is_repeated() {
+    for kind in [
+        FailureKind::Connect,
+        FailureKind::Reset,
+        FailureKind::Timeout,
+        FailureKind::Fetch,
+    ] {
+        again(&poll_failed(&Failure::new(kind, Sent::Maybe, "it broke")));
+    }
+    for (kind, reason) in [
+        (FailureKind::Tls, Reason::Tls),
+        (FailureKind::Unsendable, Reason::Protocol),
+        (FailureKind::OpaqueRedirect, Reason::Redirected),
+    ] {
+        let failure = Failure::new(kind, Sent::No, "it broke");
+        attends(&poll_failed(&failure), reason);
     }
 }
 
@@ -208,7 +237,7 @@ fn a_named_result_is_the_result_whatever_state_it_is_in() {
     let context = case.context();
     for state in ["pending", "failed", "running"] {
         let body = json(200, &format!(r#"{{"status":"{state}"}}"#));
-        succeeds(&followed(&body, &context), Replayed::Unknown);
+        succeeds(&followed(&body, &context), Replayed::No);
     }
     again(&followed(&lost(200), &context));
     again(&followed(&bare(503), &context));

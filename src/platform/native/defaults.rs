@@ -33,7 +33,10 @@ pub(crate) fn default_transport() -> Result<Arc<dyn Transport>, Error> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "a build without a platform has none to give")]
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "a build without a platform has none to give"
+)]
 pub(crate) fn default_clock_and_dice() -> Result<(Arc<dyn Clock>, Arc<dyn Dice>), Error> {
     Ok((Arc::new(SystemClock), Arc::new(OsDice)))
 }

@@ -2,6 +2,7 @@
 
 mod body;
 mod failure;
+mod pool;
 mod setup;
 mod trace;
 
@@ -13,11 +14,12 @@ use crate::message::{Content, Failure, FailureKind, Headers, Method, Origin, Res
 use crate::seam::BoxFuture;
 use crate::transport::Transport;
 use body::GuardedBody;
+use pool::Pool;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use trace::Trace;
+use trace::{Leash, Trace};
 
 /// Headers that describe the connection or the framing: the transport writes them itself. A
 /// caller's own would let one request look like two.
@@ -32,6 +34,9 @@ const OURS: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// 421: this connection leads to the wrong server, another may not.
+const MISDIRECTED: u16 = 421;
 
 /// Sends over HTTP/1.1 and HTTP/2, with the platform's idea of which certificates to trust.
 ///
@@ -57,7 +62,7 @@ const OURS: [&str; 9] = [
 /// ```
 #[derive(Clone)]
 pub struct HttpTransport {
-    client: reqwest::Client,
+    pool: Arc<Pool>,
     clock: Arc<dyn Clock>,
     max_response_bytes: usize,
 }
@@ -111,13 +116,24 @@ impl HttpTransport {
         place: &Place,
     ) -> Result<Response, Failure> {
         let deadline = Instant::now() + timeout;
-        let head = trace::watch(Arc::clone(trace), self.client.execute(request));
+        let used = self.pool.current();
+        let _leash = Leash(trace);
+        let head = trace::watch(Arc::clone(trace), used.client.execute(request));
         let mut answer = match timeout_at(deadline, head).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return Err(failure::explain(&error, trace, place)),
+            Ok(Err(error)) => {
+                let failure = failure::explain(&error, trace, place);
+                if failure.kind == FailureKind::StaleConnection {
+                    self.pool.renew(&used);
+                }
+                return Err(failure);
+            }
             Err(_) => return Err(failure::timed_out(trace, place)),
         };
         let (status, headers) = (answer.status().as_u16(), readable(answer.headers()));
+        if status == MISDIRECTED {
+            self.pool.renew(&used);
+        }
         // The status is known: whatever happens to the body, it is an answer.
         let content = timeout_at(deadline, read(&mut answer, self.max_response_bytes))
             .await

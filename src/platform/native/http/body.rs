@@ -52,11 +52,11 @@ impl GuardedBody {
         self.clock.now().monotonic > self.not_after
     }
 
-    fn ask(&self) -> Result<(), Withheld> {
+    fn ask(&self, grant: impl Fn(&Trace) -> bool) -> Result<(), Withheld> {
         if self.is_late() {
             self.trace.close_window();
             Err(Withheld::Late)
-        } else if self.trace.take() {
+        } else if grant(&self.trace) {
             Ok(())
         } else {
             Err(Withheld::Revoked)
@@ -76,7 +76,7 @@ impl Body for GuardedBody {
             return Poll::Ready(None);
         }
         self.done = true;
-        Poll::Ready(match self.ask() {
+        Poll::Ready(match self.ask(Trace::hand_over) {
             Err(withheld) => Some(Err(withheld)),
             Ok(()) if self.bytes.is_empty() => None,
             Ok(()) => Some(Ok(Frame::data(std::mem::take(&mut self.bytes)))),
@@ -86,7 +86,7 @@ impl Body for GuardedBody {
     fn is_end_stream(&self) -> bool {
         // Asked by a connection that is about to write the head: from here on it may be sent.
         if !self.done {
-            let _ = self.ask();
+            let _ = self.ask(Trace::take);
         }
         self.done
     }

@@ -112,21 +112,23 @@ fn while_sending(found: &Found<'_>, trace: &Trace, place: &Place) -> Failure {
             format!("the answer of {place} is not HTTP"),
         );
     }
-    let ended = found.incomplete || found.io.is_some_and(is_reset);
-    if ended && trace.is_pooled() {
+    if trace.is_pooled() && (found.incomplete || found.io.is_some_and(is_end)) {
         return maybe(
             FailureKind::StaleConnection,
             format!("an idle connection to {place} had ended when it was used again"),
         );
     }
-    match found.io.map(io::Error::kind) {
-        Some(io::ErrorKind::BrokenPipe) => maybe(
+    match found.io {
+        Some(io) if io.kind() == io::ErrorKind::BrokenPipe && !is_from_h2(io) => maybe(
             FailureKind::Write,
             format!("the connection to {place} broke while the request was sent"),
         ),
-        Some(kind) if kind != io::ErrorKind::Other => maybe(
+        Some(io) if io.raw_os_error().is_some() => maybe(
             FailureKind::Reset,
-            format!("the connection to {place} ended before an answer: {kind}"),
+            format!(
+                "the connection to {place} ended before an answer: {}",
+                io.kind()
+            ),
         ),
         _ => maybe(
             FailureKind::Reset,
@@ -164,15 +166,22 @@ fn from_http2(error: &h2::Error, place: &Place) -> Failure {
     )
 }
 
-fn is_reset(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::NotConnected
-    )
+fn is_end(error: &io::Error) -> bool {
+    !is_from_h2(error)
+        && matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::NotConnected
+        )
+}
+
+/// When a connection ends, h2 tells its streams of a broken pipe of its own making. Many attempts
+/// shared that connection: none of them is to run off at once.
+fn is_from_h2(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe && error.raw_os_error().is_none()
 }
 
 /// Some certificates have much to say.

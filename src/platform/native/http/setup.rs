@@ -1,6 +1,7 @@
 //! How a transport is set up.
 
 use super::HttpTransport;
+use super::pool::Pool;
 use super::trace::Watch;
 use crate::clock::Clock;
 use crate::platform::native::SystemClock;
@@ -138,31 +139,16 @@ impl HttpTransportBuilder {
     /// # Errors
     /// When a certificate makes no sense, or TLS cannot be set up on this platform.
     pub fn build(self) -> Result<HttpTransport, SetupError> {
-        let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(self.tls()?)
-            .connector_layer(Watch)
-            .user_agent(concat!("samekey/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .connect_timeout(self.connect_timeout)
-            .pool_idle_timeout(self.idle_timeout)
-            .pool_max_idle_per_host(self.max_idle_per_host)
-            // A dead HTTP/2 connection stays in the pool and would swallow every attempt: find out
-            // within the default 10 s of the first.
-            .http2_keep_alive_interval(Duration::from_secs(5))
-            .http2_keep_alive_timeout(Duration::from_secs(4));
-        if self.prior_knowledge {
-            builder = builder.http2_prior_knowledge();
-        }
-        if !self.proxies {
-            builder = builder.no_proxy();
-        }
-        let client = builder
-            .build()
-            .map_err(|error| SetupError::new("the HTTP client could not be set up", error))?;
+        let settings = Settings {
+            tls: self.tls()?,
+            connect_timeout: self.connect_timeout,
+            idle_timeout: self.idle_timeout,
+            max_idle_per_host: self.max_idle_per_host,
+            prior_knowledge: self.prior_knowledge,
+            proxies: self.proxies,
+        };
         Ok(HttpTransport {
-            client,
+            pool: Arc::new(Pool::new(settings)?),
             clock: self.clock,
             max_response_bytes: self.max_response_bytes,
         })
@@ -222,6 +208,44 @@ impl HttpTransportBuilder {
             Err(error) if extra => Err(SetupError::new("a root certificate is not valid", error)),
             Err(_) => Ok(None),
         }
+    }
+}
+
+/// All that a reqwest client is made from.
+pub(super) struct Settings {
+    tls: ClientConfig,
+    connect_timeout: Duration,
+    idle_timeout: Duration,
+    max_idle_per_host: usize,
+    prior_knowledge: bool,
+    proxies: bool,
+}
+
+impl Settings {
+    pub(super) fn client(&self) -> Result<reqwest::Client, SetupError> {
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(self.tls.clone())
+            .connector_layer(Watch)
+            .user_agent(concat!("samekey/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .connect_timeout(self.connect_timeout)
+            .pool_idle_timeout(self.idle_timeout)
+            .pool_max_idle_per_host(self.max_idle_per_host)
+            // A dead HTTP/2 connection stays in the pool and would swallow every attempt: find out
+            // within the default 10 s of the first.
+            .http2_keep_alive_interval(Duration::from_secs(5))
+            .http2_keep_alive_timeout(Duration::from_secs(4));
+        if self.prior_knowledge {
+            builder = builder.http2_prior_knowledge();
+        }
+        if !self.proxies {
+            builder = builder.no_proxy();
+        }
+        builder
+            .build()
+            .map_err(|error| SetupError::new("the HTTP client could not be set up", error))
     }
 }
 

@@ -14,14 +14,18 @@ use tower_service::Service;
 
 /// No connection has asked for the request yet.
 const QUEUED: u8 = 0;
-/// A connection has taken it and may write at any time.
+/// A connection has asked how the body is framed, and may write the head at any time.
 const TAKEN: u8 = 1;
-/// It was given up while queued; a connection that asks now gets nothing.
-const REVOKED: u8 = 2;
+/// It has the body too.
+const HANDED: u8 = 2;
+/// Given up while queued: a connection that asks now gets nothing.
+const REVOKED: u8 = 3;
+/// Given up after the head was taken: the body will not follow.
+const ABANDONED: u8 = 4;
 /// A connection asked after the window's end and got nothing.
-const LATE: u8 = 3;
+const LATE: u8 = 5;
 /// A connection had taken the head in time, and asked for the body after the window's end.
-const LATE_BODY: u8 = 4;
+const LATE_BODY: u8 = 6;
 
 /// One attempt's trace.
 #[derive(Debug, Default)]
@@ -32,43 +36,56 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// A connection wants the request. Whether it may have it.
+    /// A connection asks for the framing. Whether it may have the request.
     pub(super) fn take(&self) -> bool {
-        let taken = self
-            .stage
-            .compare_exchange(QUEUED, TAKEN, Ordering::AcqRel, Ordering::Acquire);
-        matches!(taken, Ok(_) | Err(TAKEN))
+        self.shift(|stage| (stage == QUEUED).then_some(TAKEN));
+        matches!(self.stage(), TAKEN | HANDED)
     }
 
-    /// Gives the request up. Whether no connection had it, and none will: this decides the race
-    /// between a timeout and a connection that becomes free at the same moment.
+    /// A connection asks for the body. Whether it may have it.
+    pub(super) fn hand_over(&self) -> bool {
+        self.shift(|stage| matches!(stage, QUEUED | TAKEN).then_some(HANDED));
+        self.stage() == HANDED
+    }
+
+    /// Gives the attempt up; whatever has not left yet stays. Whether no connection had any of it:
+    /// this decides the race between a timeout and a connection that becomes free just then.
     pub(super) fn revoke(&self) -> bool {
-        let revoked =
-            self.stage
-                .compare_exchange(QUEUED, REVOKED, Ordering::AcqRel, Ordering::Acquire);
-        matches!(revoked, Ok(_) | Err(REVOKED))
+        self.shift(|stage| match stage {
+            QUEUED => Some(REVOKED),
+            TAKEN => Some(ABANDONED),
+            _ => None,
+        });
+        self.stage() == REVOKED
     }
 
     /// The window has closed: no connection gets the body from here on.
     pub(super) fn close_window(&self) {
-        let late = |stage| match stage {
+        self.shift(|stage| match stage {
             QUEUED => Some(LATE),
             TAKEN => Some(LATE_BODY),
             _ => None,
-        };
+        });
+    }
+
+    fn shift(&self, step: impl Fn(u8) -> Option<u8>) {
         let _ = self
             .stage
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, late);
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, step);
+    }
+
+    fn stage(&self) -> u8 {
+        self.stage.load(Ordering::Acquire)
     }
 
     /// Whether it was withheld from every connection.
     pub(super) fn is_withheld(&self) -> bool {
-        matches!(self.stage.load(Ordering::Acquire), REVOKED | LATE)
+        matches!(self.stage(), REVOKED | LATE)
     }
 
     /// Whether the window's end stopped the head as well as the body.
     pub(super) fn late_before_head(&self) -> bool {
-        self.stage.load(Ordering::Acquire) == LATE
+        self.stage() == LATE
     }
 
     /// Whether a connection was dialled for this attempt and is not there yet.
@@ -89,6 +106,16 @@ tokio::task_local! {
 /// Runs an attempt under its trace.
 pub(super) fn watch<F: Future>(trace: Arc<Trace>, attempt: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(trace, attempt)
+}
+
+/// Gives the attempt up when dropped: an attempt whose caller is gone must not be sent later, when
+/// a stream becomes free.
+pub(super) struct Leash<'a>(pub(super) &'a Trace);
+
+impl Drop for Leash<'_> {
+    fn drop(&mut self) {
+        self.0.revoke();
+    }
 }
 
 /// Notes in the current trace when a connection is dialled and when it is there.
@@ -135,5 +162,39 @@ where
             }
             Ok(connection)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t03_what_was_given_up_while_queued_is_never_taken() {
+        let trace = Trace::default();
+        assert!(trace.revoke() && trace.revoke());
+        assert!(!trace.take() && !trace.hand_over() && trace.is_withheld());
+    }
+
+    #[test]
+    fn t12_what_was_taken_is_not_claimed_back_but_its_body_stays() {
+        let trace = Trace::default();
+        assert!(trace.take() && trace.take());
+        assert!(!trace.revoke());
+        assert!(!trace.hand_over() && !trace.is_withheld());
+        let trace = Trace::default();
+        assert!(trace.take() && trace.hand_over());
+        assert!(!trace.revoke(), "it has left");
+    }
+
+    #[test]
+    fn a_closed_window_knows_what_had_left() {
+        let trace = Trace::default();
+        trace.close_window();
+        assert!(trace.late_before_head() && !trace.take());
+        let trace = Trace::default();
+        assert!(trace.take());
+        trace.close_window();
+        assert!(!trace.late_before_head() && !trace.hand_over());
     }
 }

@@ -74,6 +74,7 @@ pub(crate) struct Node {
     limits: Mutex<Limits>,
     owners: AtomicU64,
     outbox_bell: Notify,
+    outbox_turn: tokio::sync::Mutex<()>,
     downstream_faults: Mutex<Vec<String>>,
 }
 
@@ -98,6 +99,7 @@ impl Node {
             limits: Mutex::default(),
             owners: AtomicU64::new(number),
             outbox_bell: Notify::new(),
+            outbox_turn: tokio::sync::Mutex::default(),
             downstream_faults: Mutex::default(),
         })
     }

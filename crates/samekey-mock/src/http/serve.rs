@@ -64,6 +64,8 @@ pub(crate) async fn accept(
 /// Reaper, sweeper and outbox, until told to stop.
 pub(crate) async fn housekeeping(node: Arc<Node>, mut stop: watch::Receiver<bool>) {
     let mut clean = tokio::time::interval(node.settings().housekeeping);
+    // The first tick comes at once; the first round is due a whole period later.
+    clean.tick().await;
     let mut post = tokio::time::interval(Duration::from_millis(200));
     loop {
         // A store that is down is seen by every request; the next round may find it up again.

@@ -1,4 +1,4 @@
-//! A connection whose sending side can be cut, reset, stalled or replaced at an exact byte.
+//! A connection whose sending side can be cut, reset or replaced at an exact byte.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,6 @@ use tokio::net::TcpStream;
 pub(super) enum End {
     Close,
     Reset,
-    Stall,
 }
 
 /// What is to happen to the next answer.
@@ -57,8 +56,6 @@ impl Wire {
 
     fn end(&self, end: End) -> Poll<io::Result<usize>> {
         match end {
-            // Nobody wakes this task again; it goes when the mock stops.
-            End::Stall => Poll::Pending,
             End::Close => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
             End::Reset => {
                 // With a linger of zero the kernel sends a reset instead of a goodbye.

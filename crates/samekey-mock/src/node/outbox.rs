@@ -31,6 +31,7 @@ impl Node {
     /// Sends what is due. Each message takes two transactions, as two systems would: first the
     /// processor books it and its id is recorded, then the message is marked done.
     pub(crate) async fn drain_outbox(&self) -> Res<usize> {
+        let _alone = self.outbox_turn.lock().await;
         let now = self.now();
         let due = self
             .writer

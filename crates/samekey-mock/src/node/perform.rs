@@ -20,6 +20,7 @@ use crate::settings::{InFlight, Settings};
 use crate::store::{Record, Res, Slot, Store, StoreError};
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How an exchange ends for the server.
@@ -32,13 +33,15 @@ pub(crate) enum Outcome {
 }
 
 /// A request that has passed every check before the look-up.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Job {
     /// Its number in the ledger.
     id: u64,
     action: Action,
     claim: Claim,
     plan: Plan,
+    /// Whether its tenant may create a key, as of the present try.
+    may_create: AtomicBool,
 }
 
 const FENCED: StoreError = StoreError::Rollback("fenced");
@@ -88,6 +91,9 @@ impl Node {
                 self.note(job.id, &job.action.slot.tenant, Event::Forgotten);
             }
         }
+        if job.plan.has(&Fault::DownstreamDown) {
+            self.fail_downstream(&job.action.slot.key);
+        }
         let outcome = self.until_settled(settings, &job).await;
         if job.plan.has(&Fault::EarlyEviction) {
             let slot = job.claim.slot.clone();
@@ -115,6 +121,8 @@ impl Node {
         tokio::pin!(deadline);
         loop {
             let mut bell = self.log.listen();
+            job.may_create
+                .store(self.take_one(tenant), Ordering::Relaxed);
             let tried = self.step(job).await;
             if !matches!(tried, Ok(Step::Ran(..))) {
                 self.give_back(tenant);
@@ -156,9 +164,6 @@ impl Node {
             self.log
                 .change(job.id, |request| request.effect = Some(effect));
             self.note(job.id, tenant, Event::Effect);
-            if job.plan.has(&Fault::DownstreamDown) {
-                self.fail_downstream(&job.action.slot.key);
-            }
             self.wake_outbox();
         }
         let kept = self.rules().keeps(done.answer.status);
@@ -240,17 +245,17 @@ impl Node {
 
     /// The claim for this try: every try is a worker of its own.
     fn claim(&self, job: &Job) -> Claim {
-        let mut claim = Claim {
+        let may_create = job.may_create.load(Ordering::Relaxed);
+        Claim {
             owner: self.owner(),
             now: self.now(),
+            may_create,
             ..job.claim.clone()
-        };
-        claim.may_create = self.may_create(&job.action.slot.tenant, &claim);
-        claim
+        }
     }
 
     pub(crate) fn is_down(&self) -> bool {
-        self.store_down.load(std::sync::atomic::Ordering::Relaxed)
+        self.store_down.load(Ordering::Relaxed)
     }
 
     async fn store_down(&self, settings: &Settings, job: &Job) -> Outcome {
@@ -392,6 +397,7 @@ impl Node {
             action,
             claim,
             plan: plan.clone(),
+            may_create: AtomicBool::new(true),
         })))
     }
 

@@ -11,7 +11,9 @@ const CROWD: usize = 64;
 const DAY: Duration = Duration::from_secs(86_400);
 
 async fn crowd(asks: impl Iterator<Item = Ask>) -> Vec<Reply> {
-    let tasks: Vec<_> = asks.map(|ask| tokio::spawn(async move { ask.send().await })).collect();
+    let tasks: Vec<_> = asks
+        .map(|ask| tokio::spawn(async move { ask.send().await }))
+        .collect();
     let mut replies = Vec::new();
     for task in tasks {
         replies.push(task.await.expect("no panic"));
@@ -38,7 +40,8 @@ async fn duplicates(builder: Builder) -> Found {
     let ask = Ask::order(mock.address(), &key(1));
     mock.hold();
     let sent = tokio::spawn(crowd(std::iter::repeat_n(ask.clone(), CROWD)));
-    mock.wait_for(|l| l.count(Event::Held) + l.count(Event::Answered) == CROWD).await;
+    mock.wait_for(|l| l.count(Event::Held) + l.count(Event::Answered) == CROWD)
+        .await;
     mock.release();
     all_alike(&ask, sent.await.map_err(|e| e.to_string())?).await?;
     same(mock.ledger().effects_of(&key(1)), 1, "effects when held")?;
@@ -64,7 +67,11 @@ async fn mismatch(builder: Builder) -> Found {
     let mock = builder.start().await.map_err(|e| e.to_string())?;
     let ask = Ask::order(mock.address(), &key(1));
     let first = ask.send().await;
-    let other = ask.clone().json(r#"{"item":"tea","quantity":20}"#).send().await;
+    let other = ask
+        .clone()
+        .json(r#"{"item":"tea","quantity":20}"#)
+        .send()
+        .await;
     same(other.status, 422, "status of another body")?;
     same(ask.send().await.body, first.body, "the first answer")?;
     same(mock.ledger().effects_of(&key(1)), 1, "effects")
@@ -73,9 +80,16 @@ async fn mismatch(builder: Builder) -> Found {
 async fn tenants(builder: Builder) -> Found {
     let mock = builder.start().await.map_err(|e| e.to_string())?;
     for tenant in ["acme", "globex"] {
-        let reply = Ask::order(mock.address(), &key(1)).tenant(tenant).send().await;
+        let reply = Ask::order(mock.address(), &key(1))
+            .tenant(tenant)
+            .send()
+            .await;
         same((reply.status, reply.replayed()), (201, false), tenant)?;
-        same(mock.ledger().effects_of_tenant(tenant, &key(1)), 1, "effects")?;
+        same(
+            mock.ledger().effects_of_tenant(tenant, &key(1)),
+            1,
+            "effects",
+        )?;
     }
     Ok(())
 }
@@ -86,7 +100,11 @@ async fn other_credential(builder: Builder) -> Found {
     ask.send().await;
     let stolen = ask.tenant("mallory").send().await;
     ensure(!stolen.replayed(), "a stranger was given the stored answer")?;
-    same(mock.ledger().effects_of_tenant("mallory", &key(1)), 1, "own effects")?;
+    same(
+        mock.ledger().effects_of_tenant("mallory", &key(1)),
+        1,
+        "own effects",
+    )?;
     let path = format!("/keys/{}", key(1));
     let look = Ask::get(mock.address(), &path).tenant("eve").send().await;
     same(look.status, 404, "look-up by a stranger")
@@ -104,18 +122,31 @@ async fn in_flight(builder: Builder) -> Found {
     let second = ask.send().await;
     mock.release();
     same(second.status, 409, "status in flight")?;
-    let hint = second.header("retry-after").and_then(|v| v.parse::<u64>().ok());
+    let hint = second
+        .header("retry-after")
+        .and_then(|v| v.parse::<u64>().ok());
     ensure(hint.is_some(), "409 without Retry-After")?;
-    same(first.await.map_err(|e| e.to_string())?.status, 201, "the first")
+    same(
+        first.await.map_err(|e| e.to_string())?.status,
+        201,
+        "the first",
+    )
 }
 
 async fn key_required(builder: Builder) -> Found {
     let mock = builder.start().await.map_err(|e| e.to_string())?;
     for path in ["/orders", "/payments", "/refunds", "/exports"] {
-        let ask = Ask::order(mock.address(), "x").path(path).without("idempotency-key");
+        let ask = Ask::order(mock.address(), "x")
+            .path(path)
+            .without("idempotency-key");
         let reply = ask.send().await;
         same(reply.status, 400, path)?;
-        ensure(reply.header("link").is_some_and(|l| l.contains("describedby")), "no Link")?;
+        ensure(
+            reply
+                .header("link")
+                .is_some_and(|l| l.contains("describedby")),
+            "no Link",
+        )?;
     }
     same(mock.ledger().effects().len(), 0, "effects")
 }
@@ -124,22 +155,38 @@ async fn every_route(builder: Builder) -> Found {
     let mock = builder.start().await.map_err(|e| e.to_string())?;
     let steps = [
         ("POST", "/orders", r#"{"item":"tea"}"#),
-        ("POST", "/payments", r#"{"order":"ord_000001","amount":500}"#),
-        ("POST", "/refunds", r#"{"payment":"pay_000002","amount":500}"#),
+        (
+            "POST",
+            "/payments",
+            r#"{"order":"ord_000001","amount":500}"#,
+        ),
+        (
+            "POST",
+            "/refunds",
+            r#"{"payment":"pay_000002","amount":500}"#,
+        ),
         ("POST", "/exports", "{}"),
         ("PATCH", "/orders/ord_000001", r#"{"note":"fragile"}"#),
         ("PUT", "/orders/ord_000001", "{}"),
         ("DELETE", "/orders/ord_000001", ""),
     ];
     for (n, (method, path, body)) in (1..).zip(steps) {
-        let ask = Ask::new(mock.address(), method, path).key(&key(n)).json(body);
+        let ask = Ask::new(mock.address(), method, path)
+            .key(&key(n))
+            .json(body);
         let (first, again) = (ask.send().await, ask.send().await);
-        ensure(first.status < 300, format!("{method} {path} answered {}", first.status))?;
+        ensure(
+            first.status < 300,
+            format!("{method} {path} answered {}", first.status),
+        )?;
         same(&first.body, &again.body, path)?;
         ensure(again.replayed(), format!("{method} {path} ran twice"))?;
         same(mock.ledger().effects_of(&key(n)), 1, path)?;
     }
-    ensure(mock.audit().iter().all(|c| c.covered), "the audit lists uncovered routes")
+    ensure(
+        mock.audit().iter().all(|c| c.covered),
+        "the audit lists uncovered routes",
+    )
 }
 
 async fn fails_closed(builder: Builder) -> Found {
@@ -148,7 +195,10 @@ async fn fails_closed(builder: Builder) -> Found {
     mock.store_down(true);
     let refused = ask.send().await;
     same(refused.status, 503, "status without a store")?;
-    ensure(refused.header("retry-after").is_some(), "503 without Retry-After")?;
+    ensure(
+        refused.header("retry-after").is_some(),
+        "503 without Retry-After",
+    )?;
     same(mock.ledger().effects().len(), 0, "effects without a store")?;
     mock.store_down(false);
     same(ask.send().await.status, 201, "status with the store back")
@@ -166,7 +216,9 @@ async fn server_error(builder: Builder) -> Found {
 
 async fn crash_after_effect(builder: Builder) -> Found {
     let lock = Duration::from_secs(30);
-    let builder = builder.stale(lock, Stale::Reclaim).fault(Fault::WorkerCrash.times(1));
+    let builder = builder
+        .stale(lock, Stale::Reclaim)
+        .fault(Fault::WorkerCrash.times(1));
     let mock = builder.start().await.map_err(|e| e.to_string())?;
     let ask = Ask::order(mock.address(), &key(1));
     same(ask.try_send().await, None, "the crashed request")?;
@@ -186,7 +238,12 @@ async fn after_expiry(builder: Builder) -> Found {
     same((late.status, late.replayed()), (201, false), "a late retry")?;
     let ledger = mock.ledger();
     same(ledger.reruns().len(), 1, "reruns in the ledger")?;
-    ensure(mock.alerts().iter().any(|a| a.name == "reruns-after-expiry"), "no alert")
+    ensure(
+        mock.alerts()
+            .iter()
+            .any(|a| a.name == "reruns-after-expiry"),
+        "no alert",
+    )
 }
 
 async fn reaper(builder: Builder) -> Found {
@@ -200,7 +257,10 @@ async fn reaper(builder: Builder) -> Found {
     let served = traffic.await.map_err(|e| e.to_string())?;
     ensure(served.iter().all(|r| r.status == 201), "traffic suffered")?;
     same(batches.iter().sum::<usize>(), 200, "reaped")?;
-    ensure(batches.iter().all(|b| *b <= 25), format!("batches were {batches:?}"))
+    ensure(
+        batches.iter().all(|b| *b <= 25),
+        format!("batches were {batches:?}"),
+    )
 }
 
 async fn sweeper(builder: Builder) -> Found {
@@ -210,7 +270,10 @@ async fn sweeper(builder: Builder) -> Found {
     same(ask.try_send().await, None, "the crashed request")?;
     same(ask.send().await.status, 409, "stuck")?;
     mock.advance(Duration::from_secs(3600));
-    ensure(mock.alerts().iter().any(|a| a.name == "stale-locks"), "no alert for the stuck key")?;
+    ensure(
+        mock.alerts().iter().any(|a| a.name == "stale-locks"),
+        "no alert for the stuck key",
+    )?;
     mock.sweep().await.map_err(|e| e.to_string())?;
     same(ask.send().await.status, 201, "after the sweep")?;
     same(mock.ledger().effects_of(&key(1)), 1, "effects")
@@ -223,7 +286,11 @@ async fn replayed_after(builder: Builder, time: Duration) -> Found {
     mock.advance(time);
     mock.reap().await.map_err(|e| e.to_string())?;
     ensure(ask.send().await.replayed(), "the retry ran again")?;
-    same(mock.ledger().duplicates().len(), 0, "duplicates in the ledger")
+    same(
+        mock.ledger().duplicates().len(),
+        0,
+        "duplicates in the ledger",
+    )
 }
 
 async fn check(line: Check, builder: Builder) -> Found {
@@ -245,9 +312,7 @@ async fn check(line: Check, builder: Builder) -> Found {
         Check::ReaperLeavesRoom => reaper(builder).await,
         Check::SweeperFreesStuckKeys => sweeper(builder).await,
         Check::BugTtlTooShort => replayed_after(builder, DAY / 2).await,
-        Check::BugCleanupRacesRetry => {
-            replayed_after(builder, DAY + Duration::from_secs(1)).await
-        }
+        Check::BugCleanupRacesRetry => replayed_after(builder, DAY + Duration::from_secs(1)).await,
     }
 }
 

@@ -4,7 +4,7 @@ use super::Job;
 use crate::answer::Answer;
 use crate::business;
 use crate::clock::http_date;
-use crate::engine::{Claim, Verdict};
+use crate::engine::Verdict;
 use crate::ledger::Event;
 use crate::naughty::Naughty;
 use crate::node::Node;
@@ -172,21 +172,17 @@ impl Node {
         }
     }
 
-    /// Whether a tenant may create a key now; takes one from its quota.
-    pub(super) fn may_create(&self, tenant: &str, claim: &Claim) -> bool {
+    /// Takes one from the tenant's quota of new keys; false where none was left.
+    pub(super) fn take_one(&self, tenant: &str) -> bool {
         let settings = self.settings();
         let Some(limit) = settings.rate_limit else {
             return true;
         };
-        if settings.naughty.has(Naughty::NoLimits) {
-            return true;
-        }
+        let now = self.now();
         let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = limits.look(tenant, CREATE, limit, claim.now);
-        if left.left > 0 {
-            limits.take(tenant, CREATE, limit, claim.now);
-        }
-        left.left > 0
+        let left = limits.look(tenant, CREATE, limit, now);
+        limits.take(tenant, CREATE, limit, now);
+        left.left > 0 || settings.naughty.has(Naughty::NoLimits)
     }
 
     /// Returns what a try took that did not create a key.

@@ -1,7 +1,436 @@
-//! placeholder
-/// p
+//! The durable journal for programs: one SQLite file.
+
+mod faults;
+mod files;
+mod gate;
+mod owners;
+mod reader;
+mod reserve;
+mod rows;
+mod schema;
+mod stamp;
+mod writer;
+
+use super::{
+    Begun, Journal, JournalError, JournalErrorKind as Kind, Listing, Liveness, Query, Reaped,
+    Receipt, Retention, Select, Write,
+};
+use crate::entry::{Entry, Grade, Owner, Scope};
+use crate::key::{Key, Reference};
+use crate::seam::BoxFuture;
+use files::Files;
+use gate::Gate;
+use owners::Proof;
+use reader::Reader;
+use reserve::Reserve;
+use rows::{NewRow, Stored, Update};
+use schema::Nature;
+use stamp::Stamp;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use writer::{Job, Waiter, Writer};
+
+/// How a [`SqliteJournal`] is opened.
+///
+/// ```
+/// use samekey::journal::{SqliteJournal, SqliteOptions};
+/// use std::time::Duration;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders.samekey");
+/// let options = SqliteOptions::new().patience(Duration::from_secs(2));
+/// let journal = SqliteJournal::open_with(path, options)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct SqliteOptions {
+    patience: Duration,
+    reserve: u64,
+    accept_loss: bool,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        SqliteOptions {
+            patience: Duration::from_secs(5),
+            reserve: 1 << 20,
+            accept_loss: false,
+        }
+    }
+}
+
+impl SqliteOptions {
+    /// The defaults, which suit nearly everyone.
+    #[must_use]
+    pub fn new() -> SqliteOptions {
+        SqliteOptions::default()
+    }
+
+    /// How long to wait for other processes before giving up with
+    /// [`Busy`](super::JournalErrorKind::Busy): 5 seconds, as their turns take milliseconds.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> SqliteOptions {
+        self.patience = patience;
+        self
+    }
+
+    /// Bytes laid by for a full disk, from which outcomes are still recorded: 1 MiB, enough for some
+    /// hundred. With 0 a full disk leaves outcomes unrecorded.
+    #[must_use]
+    pub fn reserve(mut self, bytes: u64) -> SqliteOptions {
+        self.reserve = bytes;
+        self
+    }
+
+    /// Opens a journal although it is known to have lost entries: for a person who has looked at what
+    /// is left, and has asked the server about the rest. Off by default, and only ever for one open.
+    #[must_use]
+    pub fn accept_loss(mut self, accept: bool) -> SqliteOptions {
+        self.accept_loss = accept;
+        self
+    }
+}
+
+/// The durable journal for programs: one SQLite file, grade [`Grade::Device`].
+///
+/// Any number of threads, handles and processes may use one file at once. Writes go through one
+/// thread per open journal, which commits all that waits in one transaction; a begin costs one sync
+/// of the disk when it is alone, and shares it with others when it is not.
+///
+/// Clones share one handle. Dropping the last one finishes what is queued and closes the file, which
+/// may take a few milliseconds.
+///
+/// ```
+/// use samekey::journal::{Journal, SqliteJournal};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("orders.samekey");
+/// let journal = SqliteJournal::open(path)?;
+/// assert_eq!(journal.grade(), samekey::entry::Grade::Device);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteJournal {
+    shared: Arc<Shared>,
+}
+
 #[derive(Debug)]
-pub struct SqliteJournal;
-/// p
+struct Shared {
+    owner: Owner,
+    process: u32,
+    files: Files,
+    reader: Reader,
+    reaped_to: AtomicU64,
+    writer: Option<Link>,
+}
+
+/// The way to the writing thread; absent when the journal is only read.
 #[derive(Debug)]
-pub struct SqliteOptions;
+struct Link {
+    jobs: Sender<Job>,
+    stopped: Mutex<Receiver<()>>,
+}
+
+/// How long dropping a journal may wait for its last writes.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let Some(link) = &self.writer else { return };
+        // In a forked child there is no writing thread, and the parent's files are not ours.
+        if self.process == std::process::id() && link.jobs.send(Job::Close).is_ok() {
+            let stopped = link.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = stopped.recv_timeout(FAREWELL);
+        }
+    }
+}
+
+impl SqliteJournal {
+    /// Opens the journal at `path`, making it if it is not there.
+    ///
+    /// # Errors
+    /// Says what is wrong and what to do: the file is someone else's
+    /// ([`Foreign`](super::JournalErrorKind::Foreign)), others may read it
+    /// ([`Exposed`](super::JournalErrorKind::Exposed)), something is missing from it
+    /// ([`Corrupt`](super::JournalErrorKind::Corrupt)), and so on. Nothing is ever repaired, emptied
+    /// or made anew in silence.
+    pub fn open(path: impl AsRef<Path>) -> Result<SqliteJournal, JournalError> {
+        SqliteJournal::open_with(path, SqliteOptions::default())
+    }
+
+    /// Opens the journal at `path` with other settings than the defaults.
+    ///
+    /// # Errors
+    /// As [`SqliteJournal::open`].
+    pub fn open_with(
+        path: impl AsRef<Path>,
+        options: SqliteOptions,
+    ) -> Result<SqliteJournal, JournalError> {
+        let options = &options;
+        let files = Files::of(path.as_ref())?;
+        let reserve = Reserve::new(files.reserve.clone(), options.reserve);
+        let writer = match prepare(&files, &reserve, options) {
+            // The reserve is there so that a journal on a full disk can still be opened and settled.
+            Err(error) if error.kind() == Kind::Full => {
+                reserve.release();
+                prepare(&files, &reserve, options)?
+            }
+            prepared => prepared?,
+        };
+        let owner = writer.proof.owner();
+        let (jobs, queue) = mpsc::channel();
+        let (stopped, stops) = mpsc::channel();
+        let spawned = std::thread::Builder::new()
+            .name("samekey-journal".into())
+            .spawn(move || {
+                writer.run(&queue);
+                let _ = stopped.send(());
+            });
+        spawned.map_err(|error| faults::system("start a thread for", &files.journal, error))?;
+        let link = Link {
+            jobs,
+            stopped: Mutex::new(stops),
+        };
+        Ok(SqliteJournal::with(files, options, owner, Some(link)))
+    }
+
+    fn with(
+        files: Files,
+        options: &SqliteOptions,
+        owner: Owner,
+        writer: Option<Link>,
+    ) -> SqliteJournal {
+        SqliteJournal {
+            shared: Arc::new(Shared {
+                owner,
+                process: std::process::id(),
+                reader: Reader::new(files.clone(), options.patience),
+                reaped_to: AtomicU64::new(0),
+                files,
+                writer,
+            }),
+        }
+    }
+
+    /// Where the journal is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.shared.files.journal
+    }
+
+    fn same_process(&self) -> Result<(), JournalError> {
+        if self.shared.process == std::process::id() {
+            return Ok(());
+        }
+        Err(JournalError::new(
+            Kind::Unavailable,
+            "the journal was opened before this process was forked off, and SQLite forbids its use \
+             here; open it anew in the child",
+        ))
+    }
+
+    async fn write<T>(&self, job: impl FnOnce(Waiter<T>) -> Job) -> Result<T, JournalError> {
+        self.same_process()?;
+        let files = &self.shared.files;
+        let Some(link) = &self.shared.writer else {
+            return Err(JournalError::new(
+                Kind::ReadOnly,
+                format!(
+                    "the journal {} is open for reading only; open it without that to write",
+                    files.journal.display()
+                ),
+            ));
+        };
+        let (waiter, answer) = Waiter::new();
+        link.jobs.send(job(waiter)).map_err(|_| stopped(files))?;
+        answer.await.map_err(|_| stopped(files))?
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        self.same_process()?;
+        self.shared.reader.read(read).await
+    }
+}
+
+fn stopped(files: &Files) -> JournalError {
+    JournalError::new(
+        Kind::Unavailable,
+        format!(
+            "the thread that serves the journal {} has stopped; open the journal again",
+            files.journal.display()
+        ),
+    )
+}
+
+/// Journals that this process failed to sync: the next open must copy every page of the log.
+static POISONED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn remember_poison(path: &Path) {
+    let mut poisoned = POISONED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !poisoned.iter().any(|known| known == path) {
+        poisoned.push(path.to_owned());
+    }
+}
+
+fn prepare(
+    files: &Files,
+    reserve: &Reserve,
+    options: &SqliteOptions,
+) -> Result<Writer, JournalError> {
+    schema::check_version()?;
+    let length = files.inspect()?;
+    let gate = Gate::open(files.lock.clone())?;
+    let turn = gate.enter(options.patience)?;
+    let noted =
+        Stamp::read(gate.file()).map_err(|error| faults::system("read", &files.lock, error))?;
+    let first = !owners::anyone(files)?;
+    if length.is_none() {
+        files.create()?;
+    }
+    let mut connection = schema::connect(&files.journal, options.patience)?;
+    let fault = |error| faults::sqlite(&files.journal, error);
+    let version = match schema::nature(&files.journal, &connection)? {
+        Nature::Blank => 0,
+        Nature::Journal(version) => version,
+    };
+    schema::migrate(&mut connection, version).map_err(fault)?;
+    writer::checkpoint(&connection, "FULL").map_err(fault)?;
+    let _ = (first, noted, options.accept_loss);
+    let stamp = Stamp::default();
+    let _ = reserve.fill();
+    let proof = Proof::new(files)?;
+    let identity = files.identity()?;
+    drop(turn);
+    Ok(Writer {
+        files: files.clone(),
+        identity,
+        connection,
+        gate,
+        reserve: reserve.clone(),
+        stamp,
+        patience: options.patience,
+        driven: HashSet::new(),
+        full: true,
+        unseen_pages: 0,
+        poison: None,
+        proof,
+    })
+}
+
+impl Journal for SqliteJournal {
+    fn grade(&self) -> Grade {
+        Grade::Device
+    }
+
+    fn owner(&self) -> Owner {
+        self.shared.owner
+    }
+
+    fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
+        Box::pin(async move {
+            let row = Box::new(NewRow::new(entry));
+            self.write(|waiter| Job::Begin(row, waiter)).await
+        })
+    }
+
+    fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
+        Box::pin(async move {
+            if write.progress.revision != write.expected.saturating_add(1) {
+                return Err(JournalError::stale(&write.key));
+            }
+            let flush = write.flush;
+            let update = Update::new(write.slot, write.key, write.expected, &write.progress);
+            let update = Box::new(update);
+            self.write(|waiter| Job::Record(update, flush, waiter))
+                .await
+        })
+    }
+
+    fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {
+        Box::pin(async move {
+            match self
+                .read(move |connection| rows::load(connection, slot))
+                .await?
+            {
+                Some(Stored::Entry(entry)) if *entry.key() == key => Ok(Some(*entry)),
+                Some(Stored::Damaged(damaged)) => {
+                    Err(JournalError::unreadable(slot, damaged.error))
+                }
+                _ => Ok(None),
+            }
+        })
+    }
+
+    fn list(&self, query: Query) -> BoxFuture<'_, Result<Listing, JournalError>> {
+        Box::pin(async move {
+            let path = self.path();
+            let whole = query.select == Select::Unfinished && query.after == 0;
+            let read = self.read(move |connection| {
+                let snapshot = connection.unchecked_transaction()?;
+                if whole && !rows::unfinished_add_up(&snapshot)? {
+                    return Ok(None);
+                }
+                rows::list(&snapshot, &query).map(Some)
+            });
+            read.await?.ok_or_else(|| {
+                JournalError::new(
+                    Kind::Corrupt,
+                    format!(
+                        "the journal {} does not list as many unfinished entries as it counted: \
+                         its index was altered. Nothing was changed; run a check",
+                        path.display()
+                    ),
+                )
+            })
+        })
+    }
+
+    fn find(
+        &self,
+        reference: Reference,
+        scope: Option<Scope>,
+    ) -> BoxFuture<'_, Result<Listing, JournalError>> {
+        Box::pin(async move {
+            self.read(move |connection| rows::find(connection, reference, scope.as_ref()))
+                .await
+        })
+    }
+
+    fn liveness(&self, owner: Owner) -> BoxFuture<'_, Result<Liveness, JournalError>> {
+        Box::pin(async move {
+            if owner == self.shared.owner && owner != Owner::NONE {
+                return Ok(Liveness::Alive);
+            }
+            owners::liveness(&self.shared.files, owner)
+        })
+    }
+
+    fn forget(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move { self.write(|waiter| Job::Forget(slot, key, waiter)).await })
+    }
+
+    fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
+        Box::pin(async move {
+            // Where the last call stopped; the end of the journal starts the next round.
+            let after = self.shared.reaped_to.load(Ordering::Relaxed);
+            let found = self
+                .read(move |connection| rows::over(connection, after, &retention))
+                .await?;
+            let full = found.len() >= retention.batch as usize;
+            let reached = found.last().copied().filter(|_| full).unwrap_or(0);
+            self.shared.reaped_to.store(reached, Ordering::Relaxed);
+            if found.is_empty() {
+                return Ok(Reaped::default());
+            }
+            self.write(|waiter| Job::Reap(found, retention, waiter))
+                .await
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! The files of a journal: their names, who may read them, and whether they are still the same.
+
+use super::faults;
+use crate::entry::Owner;
+use crate::journal::{JournalError, JournalErrorKind as Kind};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where everything lies: all beside the journal, so that moving a folder moves it whole.
+#[derive(Clone, Debug)]
+pub(super) struct Files {
+    pub(super) journal: PathBuf,
+    pub(super) wal: PathBuf,
+    pub(super) shm: PathBuf,
+    pub(super) lock: PathBuf,
+    pub(super) reserve: PathBuf,
+}
+
+impl Files {
+    pub(super) fn of(path: &Path) -> Result<Files, JournalError> {
+        let journal = std::path::absolute(path)
+            .map_err(|error| faults::system("use the path", path, error))?;
+        if journal.file_name().is_none() {
+            return Err(no_file(&journal));
+        }
+        let beside = |ending| beside(&journal, ending);
+        Ok(Files {
+            wal: beside("-wal"),
+            shm: beside("-shm"),
+            lock: beside("-lock"),
+            reserve: beside("-reserve"),
+            journal,
+        })
+    }
+
+    /// The file whose lock proves that `owner` lives.
+    pub(super) fn owner(&self, owner: Owner) -> PathBuf {
+        beside(&self.journal, &format!("{OWNER}{:032x}", owner.0))
+    }
+
+    /// Every owner's file that is there.
+    pub(super) fn owners(&self) -> io::Result<Vec<PathBuf>> {
+        let mut prefix = self.journal.file_name().unwrap_or_default().to_owned();
+        prefix.push(OWNER);
+        let prefix = prefix.as_encoded_bytes();
+        let mut found = Vec::new();
+        for file in fs::read_dir(self.folder())? {
+            let file = file?;
+            if file.file_name().as_encoded_bytes().starts_with(prefix) {
+                found.push(file.path());
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.journal.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Makes the folder if only its last part is missing, and checks what is there already.
+    ///
+    /// Returns the length of the journal's file, if there is one.
+    pub(super) fn inspect(&self) -> Result<Option<u64>, JournalError> {
+        let folder = self.folder();
+        if !folder.exists() {
+            let made = private::folder(folder);
+            made.map_err(|error| faults::system("make the folder", folder, error))?;
+        }
+        for path in [&self.wal, &self.shm, &self.lock, &self.reserve] {
+            own_file(path)?;
+        }
+        Ok(own_file(&self.journal)?.map(|found| found.len()))
+    }
+
+    /// Makes the journal's file, empty; it must not be there.
+    pub(super) fn create(&self) -> Result<(), JournalError> {
+        let made = private::create().create_new(true).open(&self.journal);
+        made.and_then(|file| file.sync_all())
+            .and_then(|()| sync_folder(self.folder()))
+            .map_err(|error| faults::system("create the journal", &self.journal, error))
+    }
+
+    /// What tells the journal's file and its log from others of the same name.
+    pub(super) fn identity(&self) -> Result<Identity, JournalError> {
+        let of = |path: &PathBuf| match fs::symlink_metadata(path) {
+            Ok(found) => Ok(Some(private::identity(&found))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(faults::system("look at", path, error)),
+        };
+        Ok(Identity([of(&self.journal)?, of(&self.wal)?]))
+    }
+
+    /// Stops the writer when somebody removed or replaced the files under it.
+    pub(super) fn still(&self, identity: &Identity) -> Result<(), JournalError> {
+        if self.identity()? == *identity {
+            return Ok(());
+        }
+        Err(JournalError::new(
+            Kind::Corrupt,
+            format!(
+                "the journal {} or its -wal file was removed or replaced while it was open, so \
+                 nothing more is written; put the files back and open it again",
+                self.journal.display()
+            ),
+        ))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity([Option<(u64, u64)>; 2]);
+
+const OWNER: &str = "-owner-";
+
+fn beside(journal: &Path, ending: &str) -> PathBuf {
+    let mut name: OsString = journal.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn no_file(path: &Path) -> JournalError {
+    JournalError::new(
+        Kind::Unavailable,
+        format!(
+            "{} names a folder, not a file; give the journal's file name as well",
+            path.display()
+        ),
+    )
+}
+
+/// What is at `path`, unless it is something that a journal's files must not be.
+fn own_file(path: &Path) -> Result<Option<Metadata>, JournalError> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(faults::system("look at", path, error)),
+    };
+    let shown = path.display();
+    if found.is_symlink() {
+        return Err(JournalError::new(
+            Kind::Exposed,
+            format!(
+                "{shown} is a symbolic link, which could lead a journal astray; name the file itself"
+            ),
+        ));
+    }
+    if !found.is_file() {
+        return Err(no_file(path));
+    }
+    if let Some(mode) = private::too_wide(&found) {
+        return Err(JournalError::new(
+            Kind::Exposed,
+            format!(
+                "{shown} is open to other users (mode {mode:o}), and it holds request bodies; run: \
+                 chmod 600 '{shown}'"
+            ),
+        ));
+    }
+    Ok(Some(found))
+}
+
+/// Opens a file of the journal for reading and writing, making it if need be.
+pub(super) fn open_private(path: &Path) -> Result<File, JournalError> {
+    let opened = private::create().create(true).truncate(false).open(path);
+    opened.map_err(|error| faults::system("open", path, error))
+}
+
+/// Makes a name in a folder durable.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    private::sync_folder(folder)
+}
+
+#[cfg(unix)]
+mod private {
+    use super::{File, Metadata, OpenOptions, Path, fs, io};
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+
+    pub(super) fn create() -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        options
+    }
+
+    pub(super) fn folder(path: &Path) -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(path)?;
+        path.parent().map_or(Ok(()), sync_folder)
+    }
+
+    pub(super) fn too_wide(found: &Metadata) -> Option<u32> {
+        let mode = found.mode() & 0o777;
+        (mode & 0o077 != 0).then_some(mode)
+    }
+
+    pub(super) fn identity(found: &Metadata) -> (u64, u64) {
+        (found.dev(), found.ino())
+    }
+
+    pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+}
+
+/// Elsewhere the folder's access list decides, and the user's own folders are private by default.
+#[cfg(not(unix))]
+mod private {
+    use super::{Metadata, OpenOptions, Path, fs, io};
+
+    pub(super) fn create() -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        options
+    }
+
+    pub(super) fn folder(path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
+    pub(super) fn too_wide(_: &Metadata) -> Option<u32> {
+        None
+    }
+
+    pub(super) fn identity(found: &Metadata) -> (u64, u64) {
+        let made = found.created().ok();
+        let made = made.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+        (0, made.map_or(0, |t| t.as_nanos() as u64))
+    }
+
+    pub(super) fn sync_folder(_: &Path) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,424 @@
+//! Entries as rows. The row's columns only repeat what its two blobs say, so that they can be
+//! searched; on reading they are compared, and a row that contradicts itself is damaged.
+
+use crate::entry::{DecodeError, Entry, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
+use crate::fingerprint::Fingerprint;
+use crate::journal::{Damaged, Listing, Query, Retention, Select, Tombstone};
+use crate::key::{Key, Reference};
+use crate::message::Headers;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+
+const EXHAUSTED: i64 = 1;
+const ATTENTION: i64 = 2;
+pub(super) const SETTLED: i64 = 3;
+pub(super) const TOMBSTONE: i64 = 4;
+
+/// The group that a phase belongs to, as the partial indexes know it.
+pub(super) fn state(phase: Phase) -> i64 {
+    if phase.is_open() {
+        0
+    } else if phase.is_unfinished() {
+        EXHAUSTED
+    } else if phase.is_settled() {
+        SETTLED
+    } else {
+        ATTENTION
+    }
+}
+
+/// Whether a state is in the index of unfinished entries.
+pub(super) fn is_unfinished(state: i64) -> bool {
+    state <= EXHAUSTED
+}
+
+/// A number as SQLite keeps it.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// The digest of what must be unique.
+pub(super) fn name_of(frozen: &Frozen) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    for part in [frozen.scope.as_str().as_bytes(), frozen.intent.as_bytes()] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.update(frozen.generation.to_le_bytes());
+    let hash: [u8; 32] = hash.finalize().into();
+    std::array::from_fn(|i| hash[i])
+}
+
+/// The reference as a number, cheap to compare in a scan.
+pub(super) fn number_of(reference: Reference) -> i64 {
+    i64::from_str_radix(&reference.digits(), 16).unwrap_or(0)
+}
+
+fn ended_of(progress: &Progress) -> i64 {
+    match progress.phase.is_settled() {
+        true => signed(progress.ended_at().as_millis()),
+        false => 0,
+    }
+}
+
+/// A row to insert, encoded by the caller so that the writer need not.
+#[derive(Debug)]
+pub(super) struct NewRow {
+    pub(super) entry: Entry,
+    name: [u8; 16],
+    reference: i64,
+    frozen: Vec<u8>,
+    progress: Vec<u8>,
+}
+
+impl NewRow {
+    pub(super) fn new(entry: Entry) -> NewRow {
+        NewRow {
+            name: name_of(&entry.frozen),
+            reference: number_of(entry.reference()),
+            frozen: entry.frozen.encode(),
+            progress: entry.progress.encode(entry.key()),
+            entry,
+        }
+    }
+
+    /// Inserts it, unless the name is taken. Returns its slot.
+    pub(super) fn insert(&self, connection: &Connection) -> Result<Option<i64>> {
+        let (frozen, progress) = (&self.entry.frozen, &self.entry.progress);
+        let inserted = connection
+            .prepare_cached(
+                "INSERT INTO entries
+                     (name, state, revision, reference, begun, ended, scope, progress)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO NOTHING",
+            )?
+            .execute(params![
+                self.name,
+                state(progress.phase),
+                signed(progress.revision),
+                self.reference,
+                signed(frozen.begun_at.as_millis()),
+                ended_of(progress),
+                frozen.scope.as_str(),
+                self.progress,
+            ])?;
+        if inserted == 0 {
+            return Ok(None);
+        }
+        let slot = connection.last_insert_rowid();
+        connection
+            .prepare_cached("INSERT INTO frozen (slot, bytes) VALUES (?1, ?2)")?
+            .execute(params![slot, self.frozen])?;
+        Ok(Some(slot))
+    }
+
+    /// Who has the name already.
+    pub(super) fn holder(&self, connection: &Connection) -> Result<Option<Stored>> {
+        connection
+            .prepare_cached(&format!("{WHOLE} WHERE name = ?1"))?
+            .query_row([self.name], Stored::read)
+            .optional()
+    }
+}
+
+/// A new progress for a row, encoded by the caller.
+#[derive(Debug)]
+pub(super) struct Update {
+    pub(super) slot: i64,
+    pub(super) key: Key,
+    pub(super) expected: i64,
+    pub(super) phase: Phase,
+    pub(super) owner: Owner,
+    reference: i64,
+    ended: i64,
+    progress: Vec<u8>,
+}
+
+impl Update {
+    pub(super) fn new(slot: u64, key: Key, expected: u64, progress: &Progress) -> Update {
+        Update {
+            slot: signed(slot),
+            expected: signed(expected),
+            phase: progress.phase,
+            owner: progress.owner,
+            reference: number_of(key.reference()),
+            ended: ended_of(progress),
+            progress: progress.encode(&key),
+            key,
+        }
+    }
+
+    /// Writes it, if the row is still at the expected revision. Returns the state that it had.
+    pub(super) fn apply(&self, connection: &Connection) -> Result<Option<i64>> {
+        let found = connection
+            .prepare_cached("SELECT state, revision, reference FROM entries WHERE slot = ?1")?
+            .query_row([self.slot], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            })
+            .optional()?;
+        let before = match found {
+            Some((state, revision, reference))
+                if state < TOMBSTONE
+                    && revision == self.expected
+                    && reference == self.reference =>
+            {
+                state
+            }
+            _ => return Ok(None),
+        };
+        connection
+            .prepare_cached(
+                "UPDATE entries SET state = ?2, revision = ?3, ended = ?4, progress = ?5
+                 WHERE slot = ?1",
+            )?
+            .execute(params![
+                self.slot,
+                state(self.phase),
+                self.expected.saturating_add(1),
+                self.ended,
+                self.progress,
+            ])?;
+        Ok(Some(before))
+    }
+}
+
+const WHOLE: &str = "SELECT entries.slot, name, state, revision, reference, begun, ended, scope,
+        progress, frozen.bytes
+    FROM entries LEFT JOIN frozen ON frozen.slot = entries.slot";
+
+/// What a row turned out to hold.
+#[derive(Debug)]
+pub(super) enum Stored {
+    Entry(Box<Entry>),
+    Tombstone(u64, Tombstone),
+    Damaged(Damaged),
+}
+
+impl Stored {
+    fn read(row: &Row<'_>) -> Result<Stored> {
+        let slot = unsigned(row.get(0)?);
+        let frozen = read_frozen(row);
+        let key = frozen.as_ref().ok().map(|frozen| frozen.key.clone());
+        let parts = frozen.and_then(|frozen| Ok((read_progress(row, &frozen)?, frozen)));
+        Ok(match parts {
+            Ok(((progress, state), frozen)) => {
+                let entry = Entry {
+                    slot,
+                    frozen: Arc::new(frozen),
+                    progress,
+                };
+                match Tombstone::of(&entry).filter(|_| state == TOMBSTONE) {
+                    Some(tombstone) => Stored::Tombstone(slot, tombstone),
+                    None => Stored::Entry(Box::new(entry)),
+                }
+            }
+            Err(error) => Stored::Damaged(Damaged { slot, key, error }),
+        })
+    }
+}
+
+fn blob<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r [u8], DecodeError> {
+    let value = row.get_ref(column).ok();
+    let bytes = value.and_then(|value| value.as_blob().ok());
+    bytes.ok_or(DecodeError::Content("a part of it is missing"))
+}
+
+fn read_frozen(row: &Row<'_>) -> Result<Frozen, DecodeError> {
+    let frozen = Frozen::decode(blob(row, 9)?)?;
+    let fits = blob(row, 1)? == name_of(&frozen)
+        && row.get(4) == Ok(number_of(frozen.key.reference()))
+        && row.get(5) == Ok(signed(frozen.begun_at.as_millis()))
+        && row
+            .get_ref(7)
+            .is_ok_and(|v| v.as_str() == Ok(frozen.scope.as_str()));
+    if fits {
+        Ok(frozen)
+    } else {
+        Err(DecodeError::Content("its columns contradict it"))
+    }
+}
+
+fn read_progress(row: &Row<'_>, frozen: &Frozen) -> Result<(Progress, i64), DecodeError> {
+    let progress = Progress::decode(blob(row, 8)?, &frozen.key)?;
+    let found: i64 = row.get(2).unwrap_or(-1);
+    let settled = state(progress.phase);
+    let fits = (found == settled || (found == TOMBSTONE && settled == SETTLED))
+        && row.get(3) == Ok(signed(progress.revision))
+        && row.get(6) == Ok(ended_of(&progress));
+    if fits {
+        Ok((progress, found))
+    } else {
+        Err(DecodeError::Content("its columns contradict it"))
+    }
+}
+
+/// The row in `slot`.
+pub(super) fn load(connection: &Connection, slot: u64) -> Result<Option<Stored>> {
+    connection
+        .prepare_cached(&format!("{WHOLE} WHERE entries.slot = ?1"))?
+        .query_row([signed(slot)], Stored::read)
+        .optional()
+}
+
+/// The statement that lists a group, oldest first.
+pub(super) fn listing(select: Select) -> String {
+    let (index, group) = match select {
+        Select::All => ("", "state < 4"),
+        Select::Unfinished => ("INDEXED BY unfinished", "state < 2"),
+        Select::Attention => {
+            return format!(
+                "{WHOLE} WHERE entries.slot IN (
+                     SELECT slot FROM entries INDEXED BY attention WHERE state = 2 UNION ALL
+                     SELECT slot FROM entries INDEXED BY unfinished WHERE state < 2 AND state = 1)
+                 AND {FILTER}"
+            );
+        }
+        Select::Settled => ("", "state = 3"),
+    };
+    let from = WHOLE.replace("FROM entries", &format!("FROM entries {index}"));
+    format!("{from} WHERE {group} AND {FILTER}")
+}
+
+const FILTER: &str = "entries.slot > ?1 AND (?2 IS NULL OR scope = ?2) AND begun >= ?3
+    ORDER BY entries.slot LIMIT ?4";
+
+/// Entries by query.
+pub(super) fn list(connection: &Connection, query: &Query) -> Result<Listing> {
+    let limit = match query.limit {
+        0 => -1,
+        limit => i64::from(limit),
+    };
+    collect(
+        connection,
+        &listing(query.select),
+        params![
+            signed(query.after),
+            query.scope.as_ref().map(Scope::as_str),
+            query.since.map_or(0, |since| signed(since.as_millis())),
+            limit,
+        ],
+    )
+}
+
+/// Entries by reference: a scan, as a reference is random and an index over it would make every
+/// write dearer for ever.
+pub(super) fn find(
+    connection: &Connection,
+    reference: Reference,
+    scope: Option<&Scope>,
+) -> Result<Listing> {
+    let sql = format!(
+        "{WHOLE} WHERE reference = ?1 AND state < 4 AND (?2 IS NULL OR scope = ?2)
+         ORDER BY entries.slot"
+    );
+    let scope = scope.map(Scope::as_str);
+    collect(connection, &sql, params![number_of(reference), scope])
+}
+
+fn collect(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Listing> {
+    let mut listing = Listing::default();
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    while let Some(row) = rows.next()? {
+        match Stored::read(row)? {
+            Stored::Entry(entry) => listing.entries.push(*entry),
+            Stored::Damaged(damaged) => listing.damaged.push(damaged),
+            Stored::Tombstone(..) => {}
+        }
+    }
+    Ok(listing)
+}
+
+/// Whether the index of unfinished entries holds as many as the journal counted.
+pub(super) fn unfinished_add_up(connection: &Connection) -> Result<bool> {
+    let pair = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+    let counted = connection
+        .prepare_cached("SELECT open, sum FROM meta WHERE id = 1")?
+        .query_row([], pair)?;
+    let listed = connection
+        .prepare_cached(
+            "SELECT count(*), ifnull(sum(slot), 0) FROM entries INDEXED BY unfinished
+             WHERE state < 2",
+        )?
+        .query_row([], pair)?;
+    Ok(counted == listed)
+}
+
+/// Slots after `after` that look as if their time were over.
+pub(super) fn over(connection: &Connection, after: u64, retention: &Retention) -> Result<Vec<u64>> {
+    let before = |kept: Duration| signed(retention.now.before(kept).as_millis());
+    let mut statement = connection.prepare_cached(
+        "SELECT slot FROM entries
+         WHERE slot > ?1 AND ((state = 3 AND ended <= ?2) OR (state = 4 AND ended <= ?3))
+         ORDER BY slot LIMIT ?4",
+    )?;
+    let slots = statement.query_map(
+        params![
+            signed(after),
+            before(retention.settled),
+            before(retention.settled.saturating_add(retention.tombstones)),
+            i64::from(retention.batch),
+        ],
+        |row| row.get(0).map(unsigned),
+    )?;
+    slots.collect()
+}
+
+/// Erases an entry down to its tombstone: the same encoding, with nothing left in it.
+pub(super) fn bury(connection: &Connection, entry: &Entry, tombstone: &Tombstone) -> Result<()> {
+    let frozen = Frozen {
+        key: tombstone.key.clone(),
+        scope: tombstone.scope.clone(),
+        intent: tombstone.intent.clone(),
+        generation: tombstone.generation,
+        method: entry.frozen.method,
+        url: "".into(),
+        headers: Headers::new(),
+        key_line: None,
+        body: Kept::NotKept,
+        body_digest: [0; 32],
+        fingerprint: Fingerprint::from_bytes([0; 32]),
+        profile: "".into(),
+        begun_at: entry.frozen.begun_at,
+    };
+    let mut progress = Progress::ready(
+        Owner::NONE,
+        tombstone.ended_at,
+        Duration::ZERO,
+        WindowSource::Assumed,
+    );
+    progress.phase = tombstone.phase;
+    progress.revision = entry.progress.revision;
+    connection
+        .prepare_cached("UPDATE entries SET state = 4, ended = ?2, progress = ?3 WHERE slot = ?1")?
+        .execute(params![
+            signed(entry.slot),
+            signed(tombstone.ended_at.as_millis()),
+            progress.encode(&tombstone.key)
+        ])?;
+    connection
+        .prepare_cached("UPDATE frozen SET bytes = ?2 WHERE slot = ?1")?
+        .execute(params![signed(entry.slot), frozen.encode()])?;
+    Ok(())
+}
+
+/// Drops a tombstone. The newest row always stays: slots are never given out twice.
+pub(super) fn drop_tombstone(connection: &Connection, slot: u64) -> Result<bool> {
+    let dropped = connection
+        .prepare_cached(
+            "DELETE FROM entries
+             WHERE slot = ?1 AND state = 4 AND slot < (SELECT max(slot) FROM entries)",
+        )?
+        .execute([signed(slot)])?;
+    if dropped == 1 {
+        connection
+            .prepare_cached("DELETE FROM frozen WHERE slot = ?1")?
+            .execute([signed(slot)])?;
+    }
+    Ok(dropped == 1)
+}

@@ -1,0 +1,451 @@
+//! The one thread that writes: it takes one job, drains what waits, commits it all at once and
+//! answers everyone. There is no timer: under load batches grow by themselves.
+
+use super::files::{Files, Identity};
+use super::gate::Gate;
+use super::owners::{BEAT, Proof};
+use super::reserve::Reserve;
+use super::rows::{self, NewRow, Stored, Update};
+use super::stamp::Stamp;
+use super::{faults, schema};
+use crate::entry::{Flush, Grade, Receipt};
+use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
+use crate::key::Key;
+use rusqlite::Connection;
+use std::collections::HashSet;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// The most jobs in one transaction.
+const BATCH: usize = 1024;
+/// Pages in the log before they are copied into the journal.
+const CHECKPOINT: i64 = 1000;
+/// How many pages may have been written before the log's length is looked at again.
+const LOOK_AFTER: i64 = 200;
+
+type Outcome<T> = Result<T, JournalError>;
+
+/// Somebody who waits, and what they will be told once it is committed.
+#[derive(Debug)]
+pub(super) struct Waiter<T> {
+    reply: oneshot::Sender<Outcome<T>>,
+    answer: Option<Outcome<T>>,
+}
+
+impl<T> Waiter<T> {
+    pub(super) fn new() -> (Waiter<T>, oneshot::Receiver<Outcome<T>>) {
+        let (reply, answer) = oneshot::channel();
+        let waiter = Waiter {
+            reply,
+            answer: None,
+        };
+        (waiter, answer)
+    }
+
+    fn tell(self) {
+        if let Some(answer) = self.answer {
+            // Whoever stopped waiting finds it in the journal.
+            let _ = self.reply.send(answer);
+        }
+    }
+}
+
+/// What the writer is asked to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    Begin(Box<NewRow>, Waiter<Begun>),
+    Record(Box<Update>, Flush, Waiter<Receipt>),
+    Forget(u64, Key, Waiter<()>),
+    Reap(Vec<u64>, Retention, Waiter<Reaped>),
+    Close,
+}
+
+impl Job {
+    fn is_full(&self) -> bool {
+        matches!(
+            self,
+            Job::Begin(..) | Job::Record(_, Flush::Full, _) | Job::Forget(..)
+        )
+    }
+
+    fn tell(self) {
+        match self {
+            Job::Begin(_, waiter) => waiter.tell(),
+            Job::Record(_, _, waiter) => waiter.tell(),
+            Job::Forget(_, _, waiter) => waiter.tell(),
+            Job::Reap(_, _, waiter) => waiter.tell(),
+            Job::Close => {}
+        }
+    }
+
+    fn refuse(&mut self, error: &JournalError) {
+        match self {
+            Job::Begin(_, waiter) => waiter.answer = Some(Err(error.clone())),
+            Job::Record(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
+            Job::Forget(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
+            Job::Reap(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
+            Job::Close => {}
+        }
+    }
+}
+
+/// What a batch changed in the journal's own counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    created: u32,
+    written: u32,
+    last_slot: u64,
+    open: i64,
+    sum: i64,
+}
+
+impl Tally {
+    fn moved(&mut self, slot: i64, before: bool, after: bool) {
+        self.written += 1;
+        match (before, after) {
+            (false, true) => {
+                self.open += 1;
+                self.sum = self.sum.wrapping_add(slot);
+            }
+            (true, false) => {
+                self.open -= 1;
+                self.sum = self.sum.wrapping_sub(slot);
+            }
+            _ => {}
+        }
+    }
+}
+
+pub(super) struct Writer {
+    pub(super) files: Files,
+    pub(super) identity: Identity,
+    pub(super) connection: Connection,
+    pub(super) gate: Gate,
+    pub(super) reserve: Reserve,
+    pub(super) stamp: Stamp,
+    pub(super) patience: Duration,
+    /// Unfinished entries that this owner drives: while there are any, it says that it lives.
+    pub(super) driven: HashSet<i64>,
+    pub(super) full: bool,
+    pub(super) unseen_pages: i64,
+    pub(super) poison: Option<JournalError>,
+    // Last: others may take over only when nothing is written any more.
+    pub(super) proof: Proof,
+}
+
+impl Writer {
+    /// Works until it is told to close, or until the last handle is gone.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        let mut batch = Vec::new();
+        let mut closing = false;
+        while !closing {
+            match jobs.recv_timeout(BEAT) {
+                Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(job) => batch.push(job),
+                Err(RecvTimeoutError::Timeout) => {
+                    if !self.driven.is_empty() {
+                        self.proof.beat_if_due();
+                    }
+                    continue;
+                }
+            }
+            while batch.len() < BATCH && !closing {
+                match jobs.try_recv() {
+                    Ok(Job::Close) => closing = true,
+                    Ok(job) => batch.push(job),
+                    Err(_) => break,
+                }
+            }
+            self.proof.beat_if_due();
+            self.settle(&mut batch);
+            for job in batch.drain(..) {
+                job.tell();
+            }
+        }
+        self.close();
+    }
+
+    /// Gives every job of the batch its answer.
+    fn settle(&mut self, batch: &mut [Job]) {
+        if !self.reserve.is_whole() && self.reserve.fill().is_err() {
+            return self.settle_tight(batch);
+        }
+        match self.commit(batch) {
+            Err(error) if error.kind() == Kind::Full => {
+                self.reserve.release();
+                self.settle_tight(batch);
+            }
+            committed => refuse_on_error(batch, committed),
+        }
+    }
+
+    /// The disk is full: nothing new, but what is under way is recorded from the reserve.
+    fn settle_tight(&mut self, batch: &mut [Job]) {
+        let refusal = self.reserve.refusal();
+        batch.sort_by_key(|job| matches!(job, Job::Begin(..)));
+        let begins = batch.partition_point(|job| !matches!(job, Job::Begin(..)));
+        let (old, new) = batch.split_at_mut(begins);
+        new.iter_mut().for_each(|job| job.refuse(&refusal));
+        if !old.is_empty() {
+            let committed = self.commit(old);
+            refuse_on_error(old, committed);
+        }
+    }
+
+    /// One transaction. Whatever fails here fails for all of them.
+    fn commit(&mut self, batch: &mut [Job]) -> Result<(), JournalError> {
+        if let Some(poison) = &self.poison {
+            return Err(poison.clone());
+        }
+        self.files.still(&self.identity)?;
+        let full = batch.iter().any(Job::is_full);
+        let turn = self.gate.enter(self.patience)?;
+        let done = press(&self.connection, &mut self.full, full)
+            .and_then(|()| transact(&self.connection, batch, full));
+        let tally = match done {
+            Ok(tally) => tally,
+            Err(error) => {
+                drop(turn);
+                return Err(self.failed(error));
+            }
+        };
+        if full && tally.written > 0 {
+            self.stamp.slots = self.stamp.slots.max(tally.last_slot);
+            self.stamp.commits += u64::from(tally.created == 0);
+            // Unwritten, it only notices less.
+            let _ = self.stamp.write(self.gate.file());
+        }
+        drop(turn);
+        self.remember(batch);
+        self.unseen_pages += 4 + 2 * i64::from(tally.written);
+        if full && self.unseen_pages >= LOOK_AFTER {
+            self.unseen_pages = 0;
+            self.checkpoint_if_long();
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, error: rusqlite::Error) -> JournalError {
+        let ours = faults::sqlite(&self.files.journal, error);
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        // Full and busy left everything as it was. After anything else nobody can say what the
+        // disk holds: the system may forget a failed write and call the next one a success.
+        if matches!(ours.kind(), Kind::Full | Kind::Busy) {
+            return ours;
+        }
+        super::remember_poison(&self.files.journal);
+        let poisoned = faults::poisoned(&self.files.journal, &ours);
+        self.poison = Some(poisoned.clone());
+        match ours.kind() {
+            Kind::Corrupt | Kind::ReadOnly => ours,
+            _ => poisoned,
+        }
+    }
+
+    fn checkpoint_if_long(&mut self) {
+        let looked = checkpoint(&self.connection, "NOOP");
+        let Ok((_, logged, copied)) = looked else {
+            return;
+        };
+        if logged - copied >= CHECKPOINT
+            && let Err(error) = checkpoint(&self.connection, "PASSIVE")
+        {
+            // The batch is safe in the log. A full disk will say so again; the rest is poison.
+            self.failed(error);
+        }
+    }
+
+    fn remember(&mut self, batch: &[Job]) {
+        let me = self.proof.owner();
+        for job in batch {
+            match job {
+                Job::Begin(row, waiter) => {
+                    if let Some(Ok(Begun::Created(receipt))) = &waiter.answer
+                        && row.entry.progress.owner == me
+                    {
+                        self.driven.insert(rows::signed(receipt.slot()));
+                    }
+                }
+                Job::Record(update, _, waiter) if matches!(waiter.answer, Some(Ok(_))) => {
+                    if update.owner == me && update.phase.is_open() {
+                        self.driven.insert(update.slot);
+                    } else {
+                        self.driven.remove(&update.slot);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Leaves the journal in one file, if nobody else has it open.
+    fn close(self) {
+        if self.poison.is_none() {
+            let _turn = self.gate.enter(self.patience);
+            let _ = checkpoint(&self.connection, "PASSIVE");
+            let _ = self.connection.close();
+        }
+    }
+}
+
+fn refuse_on_error(batch: &mut [Job], committed: Result<(), JournalError>) {
+    if let Err(error) = committed {
+        batch.iter_mut().for_each(|job| job.refuse(&error));
+    }
+}
+
+/// Copies the log into the journal. Returns whether others were in the way, and how many pages the
+/// log has and how many of them are copied.
+pub(super) fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(i64, i64, i64)> {
+    let sql = format!("PRAGMA wal_checkpoint({mode})");
+    connection.query_row(&sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+}
+
+/// Switches how hard commits are pressed onto the disk, and asks whether it is so. These settings
+/// take effect when they are compiled, so they must not come from the cache of statements.
+fn press(connection: &Connection, is_full: &mut bool, full: bool) -> rusqlite::Result<()> {
+    if *is_full == full {
+        return Ok(());
+    }
+    let (word, number) = if full { ("FULL", "2") } else { ("NORMAL", "1") };
+    connection.pragma_update(None, "synchronous", word)?;
+    if schema::pragma(connection, "synchronous")? != number {
+        return Err(rusqlite::Error::InvalidQuery);
+    }
+    *is_full = full;
+    Ok(())
+}
+
+fn transact(connection: &Connection, batch: &mut [Job], full: bool) -> rusqlite::Result<Tally> {
+    let mut tally = Tally::default();
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    for job in batch {
+        match job {
+            Job::Begin(row, waiter) => {
+                waiter.answer = Some(begin(connection, row, &mut tally)?);
+            }
+            Job::Record(update, _, waiter) => {
+                waiter.answer = Some(record(connection, update, &mut tally)?);
+            }
+            Job::Forget(slot, key, waiter) => {
+                waiter.answer = Some(forget(connection, *slot, key, &mut tally)?);
+            }
+            Job::Reap(slots, retention, waiter) => {
+                waiter.answer = Some(Ok(reap(connection, slots, retention, &mut tally)?));
+            }
+            Job::Close => {}
+        }
+    }
+    let commits = i64::from(full && tally.created == 0 && tally.written > 0);
+    if (commits, tally.open, tally.sum) != (0, 0, 0) {
+        connection
+            .prepare_cached(
+                "UPDATE meta SET commits = commits + ?1, open = open + ?2, sum = sum + ?3
+                 WHERE id = 1",
+            )?
+            .execute([commits, tally.open, tally.sum])?;
+    }
+    connection.prepare_cached("COMMIT")?.execute([])?;
+    Ok(tally)
+}
+
+fn begin(
+    connection: &Connection,
+    row: &NewRow,
+    tally: &mut Tally,
+) -> rusqlite::Result<Outcome<Begun>> {
+    let progress = &row.entry.progress;
+    if let Some(slot) = row.insert(connection)? {
+        let open = rows::is_unfinished(rows::state(progress.phase));
+        tally.moved(slot, false, open);
+        tally.created += 1;
+        tally.last_slot = rows::unsigned(slot);
+        let key = row.entry.key().clone();
+        let receipt = Receipt::new(key, rows::unsigned(slot), progress.revision, Grade::Device);
+        return Ok(Ok(Begun::Created(receipt)));
+    }
+    Ok(match row.holder(connection)? {
+        Some(Stored::Entry(entry)) => Ok(Begun::Exists(entry)),
+        Some(Stored::Tombstone(_, tombstone)) => Ok(Begun::Tombstone(tombstone)),
+        Some(Stored::Damaged(damaged)) => {
+            Err(JournalError::unreadable(damaged.slot, damaged.error))
+        }
+        None => Err(JournalError::new(
+            Kind::Corrupt,
+            "the journal's index names an entry that is not there; run a check",
+        )),
+    })
+}
+
+fn record(
+    connection: &Connection,
+    update: &Update,
+    tally: &mut Tally,
+) -> rusqlite::Result<Outcome<Receipt>> {
+    let Some(before) = update.apply(connection)? else {
+        return Ok(Err(JournalError::stale(&update.key)));
+    };
+    let after = rows::state(update.phase);
+    tally.moved(
+        update.slot,
+        rows::is_unfinished(before),
+        rows::is_unfinished(after),
+    );
+    let revision = rows::unsigned(update.expected) + 1;
+    let (key, slot) = (update.key.clone(), rows::unsigned(update.slot));
+    Ok(Ok(Receipt::new(key, slot, revision, Grade::Device)))
+}
+
+fn forget(
+    connection: &Connection,
+    slot: u64,
+    key: &Key,
+    tally: &mut Tally,
+) -> rusqlite::Result<Outcome<()>> {
+    Ok(match rows::load(connection, slot)? {
+        Some(Stored::Damaged(damaged)) => Err(JournalError::unreadable(slot, damaged.error)),
+        Some(Stored::Entry(entry)) if entry.key() == key => match Tombstone::of(&entry) {
+            Some(tombstone) => {
+                rows::bury(connection, &entry, &tombstone)?;
+                tally.written += 1;
+                Ok(())
+            }
+            None => Err(JournalError::not_settled(key)),
+        },
+        _ => Ok(()),
+    })
+}
+
+/// Looks at each once more, as somebody may have changed it since it was found.
+fn reap(
+    connection: &Connection,
+    slots: &[u64],
+    retention: &Retention,
+    tally: &mut Tally,
+) -> rusqlite::Result<Reaped> {
+    let mut reaped = Reaped::default();
+    for slot in slots {
+        match rows::load(connection, *slot)? {
+            Some(Stored::Entry(entry)) => {
+                if let Some(tombstone) = Tombstone::of(&entry)
+                    && retention.entry_is_over(tombstone.ended_at)
+                {
+                    rows::bury(connection, &entry, &tombstone)?;
+                    reaped.entries += 1;
+                }
+            }
+            Some(Stored::Tombstone(slot, tombstone))
+                if retention.tombstone_is_over(tombstone.ended_at)
+                    && rows::drop_tombstone(connection, slot)? =>
+            {
+                reaped.tombstones += 1;
+            }
+            _ => {}
+        }
+    }
+    tally.written += reaped.entries + reaped.tombstones;
+    Ok(reaped)
+}

@@ -3,12 +3,14 @@
 mod faults;
 mod files;
 mod gate;
+mod opening;
 mod owners;
 mod reader;
 mod reserve;
 mod rows;
 mod schema;
 mod stamp;
+mod wal;
 mod writer;
 
 use super::{
@@ -19,20 +21,15 @@ use crate::entry::{Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};
 use crate::seam::BoxFuture;
 use files::Files;
-use gate::Gate;
-use owners::Proof;
 use reader::Reader;
 use reserve::Reserve;
 use rows::{NewRow, Stored, Update};
-use schema::Nature;
-use stamp::Stamp;
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use writer::{Job, Waiter, Writer};
+use writer::{Job, Waiter};
 
 /// How a [`SqliteJournal`] is opened.
 ///
@@ -173,11 +170,11 @@ impl SqliteJournal {
         let options = &options;
         let files = Files::of(path.as_ref())?;
         let reserve = Reserve::new(files.reserve.clone(), options.reserve);
-        let writer = match prepare(&files, &reserve, options) {
+        let writer = match opening::writer(&files, &reserve, options) {
             // The reserve is there so that a journal on a full disk can still be opened and settled.
             Err(error) if error.kind() == Kind::Full => {
                 reserve.release();
-                prepare(&files, &reserve, options)?
+                opening::writer(&files, &reserve, options)?
             }
             prepared => prepared?,
         };
@@ -267,61 +264,6 @@ fn stopped(files: &Files) -> JournalError {
             files.journal.display()
         ),
     )
-}
-
-/// Journals that this process failed to sync: the next open must copy every page of the log.
-static POISONED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-fn remember_poison(path: &Path) {
-    let mut poisoned = POISONED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !poisoned.iter().any(|known| known == path) {
-        poisoned.push(path.to_owned());
-    }
-}
-
-fn prepare(
-    files: &Files,
-    reserve: &Reserve,
-    options: &SqliteOptions,
-) -> Result<Writer, JournalError> {
-    schema::check_version()?;
-    let length = files.inspect()?;
-    let gate = Gate::open(files.lock.clone())?;
-    let turn = gate.enter(options.patience)?;
-    let noted =
-        Stamp::read(gate.file()).map_err(|error| faults::system("read", &files.lock, error))?;
-    let first = !owners::anyone(files)?;
-    if length.is_none() {
-        files.create()?;
-    }
-    let mut connection = schema::connect(&files.journal, options.patience)?;
-    let fault = |error| faults::sqlite(&files.journal, error);
-    let version = match schema::nature(&files.journal, &connection)? {
-        Nature::Blank => 0,
-        Nature::Journal(version) => version,
-    };
-    schema::migrate(&mut connection, version).map_err(fault)?;
-    writer::checkpoint(&connection, "FULL").map_err(fault)?;
-    let _ = (first, noted, options.accept_loss);
-    let stamp = Stamp::default();
-    let _ = reserve.fill();
-    let proof = Proof::new(files)?;
-    let identity = files.identity()?;
-    drop(turn);
-    Ok(Writer {
-        files: files.clone(),
-        identity,
-        connection,
-        gate,
-        reserve: reserve.clone(),
-        stamp,
-        patience: options.patience,
-        driven: HashSet::new(),
-        full: true,
-        unseen_pages: 0,
-        poison: None,
-        proof,
-    })
 }
 
 impl Journal for SqliteJournal {

@@ -16,6 +16,8 @@ pub(super) struct Files {
     pub(super) shm: PathBuf,
     pub(super) lock: PathBuf,
     pub(super) reserve: PathBuf,
+    /// A copy of a damaged log, kept when its loss was accepted.
+    pub(super) lost: PathBuf,
 }
 
 impl Files {
@@ -31,6 +33,7 @@ impl Files {
             shm: beside("-shm"),
             lock: beside("-lock"),
             reserve: beside("-reserve"),
+            lost: beside("-lost"),
             journal,
         })
     }

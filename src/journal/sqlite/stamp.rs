@@ -17,47 +17,73 @@ pub(super) struct Stamp {
     pub(super) commits: u64,
 }
 
-const MAGIC: [u8; 8] = *b"samekey1";
-const LENGTH: usize = 32;
+/// Each number stands twice, the second time under this mask, so that a torn one is seen.
+const MASK: u64 = u64::from_be_bytes(*b"samekey1");
+const FIELD: usize = 16;
 
 impl Stamp {
-    /// Reads the note; a new or torn one counts for nothing.
+    /// Reads the note; a new or torn number counts for nothing.
     pub(super) fn read(mut file: &File) -> io::Result<Stamp> {
-        let mut bytes = Vec::with_capacity(LENGTH);
+        let mut bytes = Vec::with_capacity(2 * FIELD);
         file.seek(SeekFrom::Start(0))?;
-        file.take(LENGTH as u64).read_to_end(&mut bytes)?;
-        Ok(Stamp::parse(&bytes).unwrap_or_default())
+        file.take(2 * FIELD as u64).read_to_end(&mut bytes)?;
+        bytes.resize(2 * FIELD, 0);
+        let (slots, commits) = bytes.split_at(FIELD);
+        Ok(Stamp {
+            slots: parse(slots),
+            commits: parse(commits),
+        })
     }
 
-    pub(super) fn write(self, mut file: &File) -> io::Result<()> {
+    pub(super) fn write(self, file: &File) -> io::Result<()> {
+        Stamp::write_slots(file, self.slots)?;
+        Stamp::write_commits(file, self.commits)
+    }
+
+    pub(super) fn write_slots(mut file: &File, slots: u64) -> io::Result<()> {
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(&self.bytes())
+        file.write_all(&field(slots))
     }
 
-    fn bytes(self) -> [u8; LENGTH] {
-        let check = self.slots ^ self.commits.rotate_left(32) ^ u64::from_le_bytes(MAGIC);
-        let mut bytes = [0; LENGTH];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..16].copy_from_slice(&self.slots.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.commits.to_le_bytes());
-        bytes[24..].copy_from_slice(&check.to_le_bytes());
-        bytes
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Stamp> {
-        let number = |at: usize| {
-            let bytes = bytes.get(at..at + 8)?;
-            Some(u64::from_le_bytes(bytes.try_into().ok()?))
-        };
-        let stamp = Stamp {
-            slots: number(8)?,
-            commits: number(16)?,
-        };
-        (stamp.bytes() == *bytes).then_some(stamp)
+    pub(super) fn write_commits(mut file: &File, commits: u64) -> io::Result<()> {
+        file.seek(SeekFrom::Start(FIELD as u64))?;
+        file.write_all(&field(commits))
     }
 
     /// Whether a journal that holds `self` has lost nothing since `noted`.
     pub(super) fn covers(self, noted: Stamp) -> bool {
         self.slots >= noted.slots && self.commits >= noted.commits
+    }
+}
+
+fn field(number: u64) -> [u8; FIELD] {
+    let mut bytes = [0; FIELD];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    bytes[8..].copy_from_slice(&(number ^ MASK).to_be_bytes());
+    bytes
+}
+
+fn parse(bytes: &[u8]) -> u64 {
+    let number = bytes.iter().take(8).fold(0, |n, b| n << 8 | u64::from(*b));
+    if field(number) == bytes { number } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_back_and_a_torn_one_counts_for_nothing() {
+        let mut file = tempfile::tempfile().unwrap();
+        assert_eq!(Stamp::read(&file).unwrap(), Stamp::default());
+        let stamp = Stamp {
+            slots: 7,
+            commits: 1 << 40,
+        };
+        stamp.write(&file).unwrap();
+        assert_eq!(Stamp::read(&file).unwrap(), stamp);
+        file.seek(SeekFrom::Start(15)).unwrap();
+        file.write_all(b"x").unwrap();
+        assert_eq!(Stamp::read(&file).unwrap(), Stamp { slots: 0, ..stamp });
     }
 }

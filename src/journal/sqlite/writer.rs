@@ -96,6 +96,7 @@ struct Tally {
     created: u32,
     written: u32,
     last_slot: u64,
+    commits: Option<u64>,
     open: i64,
     sum: i64,
 }
@@ -123,7 +124,6 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) gate: Gate,
     pub(super) reserve: Reserve,
-    pub(super) stamp: Stamp,
     pub(super) patience: Duration,
     /// Unfinished entries that this owner drives: while there are any, it says that it lives.
     pub(super) driven: HashSet<i64>,
@@ -210,11 +210,12 @@ impl Writer {
                 return Err(self.failed(error));
             }
         };
-        if full && tally.written > 0 {
-            self.stamp.slots = self.stamp.slots.max(tally.last_slot);
-            self.stamp.commits += u64::from(tally.created == 0);
-            // Unwritten, it only notices less.
-            let _ = self.stamp.write(self.gate.file());
+        // Not written, it only notices less.
+        let file = self.gate.file();
+        if tally.created > 0 {
+            let _ = Stamp::write_slots(file, tally.last_slot);
+        } else if let Some(commits) = tally.commits {
+            let _ = Stamp::write_commits(file, commits);
         }
         drop(turn);
         self.remember(batch);
@@ -236,7 +237,7 @@ impl Writer {
         if matches!(ours.kind(), Kind::Full | Kind::Busy) {
             return ours;
         }
-        super::remember_poison(&self.files.journal);
+        super::opening::remember_poison(&self.files.journal);
         let poisoned = faults::poisoned(&self.files.journal, &ours);
         self.poison = Some(poisoned.clone());
         match ours.kind() {
@@ -341,12 +342,13 @@ fn transact(connection: &Connection, batch: &mut [Job], full: bool) -> rusqlite:
     }
     let commits = i64::from(full && tally.created == 0 && tally.written > 0);
     if (commits, tally.open, tally.sum) != (0, 0, 0) {
-        connection
+        let counted = connection
             .prepare_cached(
                 "UPDATE meta SET commits = commits + ?1, open = open + ?2, sum = sum + ?3
-                 WHERE id = 1",
+                 WHERE id = 1 RETURNING commits",
             )?
-            .execute([commits, tally.open, tally.sum])?;
+            .query_row([commits, tally.open, tally.sum], |row| row.get(0))?;
+        tally.commits = full.then_some(rows::unsigned(counted));
     }
     connection.prepare_cached("COMMIT")?.execute([])?;
     Ok(tally)

@@ -218,6 +218,41 @@ async fn t07_frames_that_make_no_sense() {
 }
 
 #[tokio::test]
+async fn t09_t10_t11_e35_a_client_sends_again_under_the_same_key() {
+    for reply in [
+        goaway(0, NO_ERROR),
+        rst(1, REFUSED_STREAM),
+        goaway(1, NO_ERROR),
+        Vec::new(),
+    ] {
+        let server = Server::start(move |number, mut conn| {
+            let reply = reply.clone();
+            async move {
+                greet(&mut conn, &[]).await;
+                if number == 0 {
+                    request(&mut conn).await;
+                    conn.write(reply).await;
+                    // A refused stream leaves its connection usable, but this server is going away.
+                    conn.fin().await;
+                } else {
+                    let stream = request(&mut conn).await;
+                    conn.write([ok(stream), data(stream, END_STREAM, b"{}")].concat())
+                        .await;
+                }
+                Some(conn)
+            }
+        })
+        .await;
+        let url = server.url("/pay");
+        let ran = super::client::run_with(server, &url, plain().http2_prior_knowledge()).await;
+        let outcome = ran.result.unwrap();
+        // A retry that comes before the close is noticed costs one attempt more.
+        assert_eq!(outcome.status(), 200);
+        assert!((2..=3).contains(&outcome.attempts()));
+    }
+}
+
+#[tokio::test]
 async fn t03_a_request_that_waits_for_a_free_stream_is_not_sent() {
     let (busy, gate) = (Gate::new(), Gate::new());
     let (tell_busy, held) = (busy.clone(), gate.clone());

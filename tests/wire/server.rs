@@ -175,9 +175,12 @@ fn content_length(head: &str) -> usize {
         .map_or(0, |text| text.parse().unwrap())
 }
 
-/// The complete requests in what a connection brought, and how many bytes are left over.
+/// The complete HTTP/1 requests in what a connection brought, and how many bytes are left over.
 pub(super) fn requests(mut bytes: &[u8]) -> (Vec<Request>, usize) {
     let mut found = Vec::new();
+    if bytes.starts_with(b"PRI * HTTP/2.0") {
+        return (found, bytes.len());
+    }
     while let Some(at) = head_end(bytes) {
         let head = String::from_utf8_lossy(&bytes[..at]).into_owned();
         let end = at + content_length(&head);

@@ -10,9 +10,14 @@ mod memory;
 #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
 mod sqlite;
 
-pub use memory::MemoryJournal;
-#[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
-pub use sqlite::{SqliteJournal, SqliteOptions};
+pub use stores::*;
+
+/// The journals of this build.
+pub mod stores {
+    pub use super::memory::MemoryJournal;
+    #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
+    pub use super::sqlite::*;
+}
 
 pub use crate::entry::{Flush, Liveness, Receipt};
 use crate::entry::{DecodeError, Entry, Grade, Owner, Phase, Progress, Scope};

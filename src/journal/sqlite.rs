@@ -1,5 +1,6 @@
 //! The durable journal for programs: one SQLite file.
 
+mod check;
 mod faults;
 mod files;
 mod gate;
@@ -20,6 +21,7 @@ use super::{
 use crate::entry::{Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};
 use crate::seam::BoxFuture;
+pub use check::{Finding, SqliteReport};
 use files::Files;
 use reader::Reader;
 use reserve::Reserve;
@@ -118,6 +120,7 @@ pub struct SqliteJournal {
 #[derive(Debug)]
 struct Shared {
     owner: Owner,
+    options: SqliteOptions,
     process: u32,
     files: Files,
     reader: Reader,
@@ -195,6 +198,32 @@ impl SqliteJournal {
         Ok(SqliteJournal::with(files, options, owner, Some(link)))
     }
 
+    /// Opens an existing journal to look at it, even while others write it or when it is damaged.
+    ///
+    /// Nothing is changed, nothing is claimed, and every write is refused with
+    /// [`ReadOnly`](super::JournalErrorKind::ReadOnly).
+    ///
+    /// # Errors
+    /// If there is no journal of a known version at `path`.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteJournal, JournalError> {
+        let options = SqliteOptions::default();
+        let files = Files::of(path.as_ref())?;
+        check::readable(&files, &options)?;
+        Ok(SqliteJournal::with(files, &options, Owner::NONE, None))
+    }
+
+    /// Looks at everything: who may read the files, SQLite's settings and pages, the log, the digest
+    /// of every entry, who has the journal open. Reads all of it, and changes nothing.
+    ///
+    /// # Errors
+    /// If it cannot be read far enough to say anything.
+    pub async fn check(&self) -> Result<SqliteReport, JournalError> {
+        let files = self.shared.files.clone();
+        let options = self.shared.options;
+        self.read(move |connection| check::check(connection, &files, &options))
+            .await
+    }
+
     fn with(
         files: Files,
         options: &SqliteOptions,
@@ -204,6 +233,7 @@ impl SqliteJournal {
         SqliteJournal {
             shared: Arc::new(Shared {
                 owner,
+                options: *options,
                 process: std::process::id(),
                 reader: Reader::new(files.clone(), options.patience),
                 reaped_to: AtomicU64::new(0),

@@ -62,15 +62,17 @@ impl Files {
         self.journal.parent().unwrap_or(Path::new("/"))
     }
 
-    /// Makes the folder if only its last part is missing, and checks what is there already.
-    ///
-    /// Returns the length of the journal's file, if there is one.
-    pub(super) fn inspect(&self) -> Result<Option<u64>, JournalError> {
+    /// Makes the folder if only its last part is missing.
+    pub(super) fn make_folder(&self) -> Result<(), JournalError> {
         let folder = self.folder();
-        if !folder.exists() {
-            let made = private::folder(folder);
-            made.map_err(|error| faults::system("make the folder", folder, error))?;
+        if folder.exists() {
+            return Ok(());
         }
+        private::folder(folder).map_err(|error| faults::system("make the folder", folder, error))
+    }
+
+    /// Checks what is there. Returns the length of the journal's file, if there is one.
+    pub(super) fn inspect(&self) -> Result<Option<u64>, JournalError> {
         for path in [&self.wal, &self.shm, &self.lock, &self.reserve] {
             own_file(path)?;
         }

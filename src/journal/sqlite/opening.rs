@@ -37,6 +37,7 @@ pub(super) fn writer(
     options: &SqliteOptions,
 ) -> Result<Writer, JournalError> {
     schema::check_version()?;
+    files.make_folder()?;
     files.inspect()?;
     let gate = Gate::open(files.lock.clone())?;
     let turn = gate.enter(options.patience)?;

@@ -334,6 +334,16 @@ fn collect(connection: &Connection, sql: &str, params: impl rusqlite::Params) ->
     Ok(listing)
 }
 
+/// Every row, tombstones included.
+pub(super) fn each(connection: &Connection, mut see: impl FnMut(Stored)) -> Result<()> {
+    let mut statement = connection.prepare(&format!("{WHOLE} ORDER BY entries.slot"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        see(Stored::read(row)?);
+    }
+    Ok(())
+}
+
 /// Whether the index of unfinished entries holds as many as the journal counted.
 pub(super) fn unfinished_add_up(connection: &Connection) -> Result<bool> {
     let pair = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));

@@ -107,6 +107,10 @@ pub(super) fn connect_to_read(path: &Path, patience: Duration) -> Result<Connect
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
     connection.busy_timeout(patience).map_err(fault)?;
+    // Whoever only looks must not tidy up behind the others.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(fault)?;
     for (name, value) in [
         ("mmap_size", "0"),
         ("trusted_schema", "OFF"),

@@ -120,6 +120,15 @@ fn money(
     let Some(amount) = whole(&action.body, "amount", 100) else {
         return Ok(invalid("`amount` must be a positive whole number."));
     };
+    let currency = action
+        .body
+        .get("currency")
+        .and_then(Value::as_str)
+        .unwrap_or("EUR");
+    if currency.len() != 3 || !currency.bytes().all(|b| b.is_ascii_uppercase()) {
+        let detail = "`currency` must be three capital letters.";
+        return Ok(Answer::problem(422, "currency", "Unknown currency", detail).into());
+    }
     if amount > DECLINE_ABOVE {
         let detail = format!("Amounts above {DECLINE_ABOVE} are declined here.");
         return Ok(Answer::problem(402, "declined", "The payment was declined", &detail).into());
@@ -153,11 +162,6 @@ fn money(
         provider_id: None,
     })?;
     let id = format!("{prefix}_{number:06}");
-    let currency = action
-        .body
-        .get("currency")
-        .and_then(Value::as_str)
-        .unwrap_or("EUR");
     let state = json!({ "id": id, "amount": amount, "currency": currency, "status": "succeeded" });
     created(store, action, number, &format!("{kind}s"), &id, &state)
 }

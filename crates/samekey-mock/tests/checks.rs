@@ -10,3 +10,5 @@ mod duties;
 mod faults;
 #[path = "checks/proof.rs"]
 mod proof;
+#[path = "checks/providers.rs"]
+mod providers;

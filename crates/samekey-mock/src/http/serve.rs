@@ -321,6 +321,11 @@ fn finish(settings: &crate::settings::Settings, outcome: Outcome) -> Served {
 /// An answer as the wire library wants it.
 fn send(answer: Answer) -> hyper::Response<Full<Bytes>> {
     let mut response = hyper::Response::new(Full::new(Bytes::from(answer.body)));
+    if answer.status == 422 {
+        // The wire library still has the name from before RFC 9110.
+        let phrase = hyper::ext::ReasonPhrase::from_static(b"Unprocessable Content");
+        response.extensions_mut().insert(phrase);
+    }
     *response.status_mut() = hyper::StatusCode::from_u16(answer.status)
         .unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in answer.headers {

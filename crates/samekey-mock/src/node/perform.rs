@@ -15,6 +15,7 @@ use crate::faults::{Fault, Plan};
 use crate::fingerprint::{self, Parts};
 use crate::ledger::Event;
 use crate::naughty::Naughty;
+use crate::profile::Carrier;
 use crate::routes::{self, Kind, Need, Route};
 use crate::settings::{InFlight, Settings};
 use crate::store::{Record, Res, Slot, Store, StoreError};
@@ -54,9 +55,28 @@ enum Step {
 }
 
 impl Node {
-    /// Does what a request of the shop asks for.
+    /// Does what a request of the shop asks for, and says it in the words of the profile.
     pub(crate) async fn perform(&self, incoming: &Incoming, plan: &Plan, id: u64) -> Outcome {
         let settings = self.settings();
+        match self.served(&settings, incoming, plan, id).await {
+            Outcome::Lost => Outcome::Lost,
+            Outcome::Answer(answer) => {
+                let key = match settings.profile.carrier() {
+                    Carrier::Header(name) => incoming.header(name),
+                    Carrier::Body(_) => None,
+                };
+                Outcome::Answer(settings.profile.speak(answer, key, id))
+            }
+        }
+    }
+
+    async fn served(
+        &self,
+        settings: &Settings,
+        incoming: &Incoming,
+        plan: &Plan,
+        id: u64,
+    ) -> Outcome {
         let (route, target) = match routes::find(&incoming.method, &incoming.path) {
             Ok(found) => found,
             Err(known) => return Outcome::Answer(answers::unknown(known)),
@@ -72,8 +92,8 @@ impl Node {
                 Outcome::Answer(read.unwrap_or_else(|_| settings.profile.store_down()))
             }
             Kind::KeyState => Outcome::Answer(self.key_state(&tenant, target).await),
-            _ => match self.prepare(&settings, incoming, route, target, tenant, plan, id) {
-                Ok(Prepared::Keyed(job)) => self.keyed(&settings, Arc::new(*job)).await,
+            _ => match self.prepare(settings, incoming, route, target, tenant, plan, id) {
+                Ok(Prepared::Keyed(job)) => self.keyed(settings, Arc::new(*job)).await,
                 Ok(Prepared::Unprotected(action)) => self.unprotected(id, *action).await,
                 Err(answer) => Outcome::Answer(answer),
             },

@@ -31,6 +31,7 @@ async fn all_alike(ask: &Ask, replies: Vec<Reply>) -> Found {
         same(reply.status, 201, "status")?;
         bodies.push(reply.body);
     }
+    bodies.sort();
     bodies.dedup();
     same(bodies.len(), 1, "different answers")
 }

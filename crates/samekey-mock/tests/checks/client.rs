@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
+    pub(crate) status_line: String,
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
@@ -158,7 +159,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Reply> {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\r\n\r\n")?;
     let mut lines = head.lines();
-    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let status_line = lines.next()?.to_owned();
+    let status = status_line.split(' ').nth(1)?.parse().ok()?;
     let headers: Vec<(String, String)> = lines
         .filter_map(|line| line.split_once(':'))
         .map(|(n, v)| (n.to_ascii_lowercase(), v.trim().to_owned()))
@@ -168,6 +170,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Reply> {
         .and_then(|(_, v)| v.parse::<usize>().ok())
         .unwrap_or(0);
     (body.len() == expected).then(|| Reply {
+        status_line,
         status,
         headers,
         body: body.to_owned(),

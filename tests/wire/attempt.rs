@@ -46,7 +46,7 @@ impl Draft {
     /// For tests of a time limit, against a server that never answers.
     pub(super) fn impatient() -> Draft {
         Draft {
-            timeout: Duration::from_millis(300),
+            timeout: Duration::from_secs(1),
             ..Draft::default()
         }
     }

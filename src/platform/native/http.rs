@@ -35,6 +35,9 @@ const OURS: [&str; 9] = [
     "upgrade",
 ];
 
+/// No attempt takes longer, whatever it is allowed: a sum of times must not overflow.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// 421: this connection leads to the wrong server, another may not.
 const MISDIRECTED: u16 = 421;
 
@@ -115,7 +118,7 @@ impl HttpTransport {
         trace: &Arc<Trace>,
         place: &Place,
     ) -> Result<Response, Failure> {
-        let deadline = Instant::now() + timeout;
+        let deadline = Instant::now() + timeout.min(LONGEST_ATTEMPT);
         let used = self.pool.current();
         let _leash = Leash(trace);
         let head = trace::watch(Arc::clone(trace), used.client.execute(request));

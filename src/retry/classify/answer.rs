@@ -20,6 +20,30 @@ pub fn is_success_without_body(response: &Response) -> bool {
 }
 
 /// The verdict on an answer.
+///
+/// ```
+/// use samekey::profile::Profile;
+/// use samekey::retry::classify::{Action, Context, Reason, answer};
+/// use samekey::{Headers, Response, Timestamp};
+///
+/// let forbidden = Response::new(403, Headers::new(), "");
+/// let profile = Profile::default();
+/// let first = Context {
+///     profile: &profile,
+///     url: "https://api.example/payments",
+///     attempt: 1,
+///     in_doubt: false,
+///     used: &[],
+///     now: Timestamp::from_millis(0),
+/// };
+/// assert_eq!(answer(&forbidden, &first).action, Action::Reject);
+///
+/// // After an attempt that may have been applied, the same answer settles nothing.
+/// let second = Context { attempt: 2, in_doubt: true, ..first };
+/// let verdict = answer(&forbidden, &second);
+/// assert_eq!(verdict.action, Action::Attend(Reason::RefusedAfterDoubt));
+/// println!("{}", verdict.reason);
+/// ```
 #[must_use]
 pub fn answer(response: &Response, context: &Context<'_>) -> Verdict {
     guarded(Answer { response, context }.verdict(), context)

@@ -8,6 +8,8 @@ mod client;
 mod duties;
 #[path = "checks/faults.rs"]
 mod faults;
+#[path = "checks/program.rs"]
+mod program;
 #[path = "checks/proof.rs"]
 mod proof;
 #[path = "checks/providers.rs"]

@@ -201,10 +201,7 @@ impl Node {
         if let Some(habit) = broken::habit(self) {
             return self.broken_step(job, habit).await;
         }
-        let slow = job.plan.find(|fault| match fault {
-            Fault::SlowWork(ms) => Some(*ms),
-            _ => None,
-        });
+        let slow = job.plan.find(slowness);
         if slow.is_none() && !self.gate.is_closed() && !job.plan.has(&Fault::WorkerCrash) {
             return self.in_one_transaction(job).await;
         }
@@ -306,6 +303,14 @@ impl Node {
             }
             Err(_) => Outcome::Answer(self.settings().profile.store_down()),
         }
+    }
+}
+
+/// How long a worker is to hold its reservation.
+fn slowness(fault: &Fault) -> Option<u64> {
+    match fault {
+        Fault::SlowWork(ms) => Some(*ms),
+        _ => None,
     }
 }
 

@@ -122,7 +122,16 @@ impl Ask {
 
     /// Sends and reads until the other side ends.
     pub(crate) async fn raw(&self) -> Raw {
-        let mut stream = TcpStream::connect(self.to).await.expect("the mock listens");
+        self.exchange().await.expect("the mock listens")
+    }
+
+    /// The status, if the server lived long enough to give one.
+    pub(crate) async fn try_once(&self) -> Option<u16> {
+        Some(parse(&self.exchange().await.ok()?.bytes)?.status)
+    }
+
+    async fn exchange(&self) -> std::io::Result<Raw> {
+        let mut stream = TcpStream::connect(self.to).await?;
         let mut text = format!(
             "{} {} HTTP/1.1\r\nhost: {}\r\n",
             self.method, self.path, self.to
@@ -135,13 +144,10 @@ impl Ask {
             self.body.len(),
             self.body
         ));
-        stream
-            .write_all(text.as_bytes())
-            .await
-            .expect("the mock reads");
+        stream.write_all(text.as_bytes()).await?;
         let mut bytes = Vec::new();
         let end = stream.read_to_end(&mut bytes).await.err().map(|e| e.kind());
-        Raw { bytes, end }
+        Ok(Raw { bytes, end })
     }
 
     /// Sends and reads the answer; none where it was lost on the way.

@@ -128,6 +128,9 @@ impl Node {
         };
         self.pause(job, None).await?;
         let done = self.act(job).await?;
+        // The gap between the two transactions: whoever dies here has acted and does not know it.
+        let slow = job.plan.find(super::slowness);
+        self.pause(job, slow).await?;
         if job.plan.has(&Fault::WorkerCrash) {
             return Err(CRASHED);
         }

@@ -1,6 +1,8 @@
 //! One action, one key, on every try.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod client;
 pub mod clock;
 pub mod entry;
@@ -28,9 +30,7 @@ pub use client::{Asked, Client, ClientBuilder, Credentials, CredentialsError, Pa
 pub use entry::{Grade, Phase, Scope};
 pub use error::{Error, ErrorKind};
 pub use fingerprint::Fingerprint;
-#[cfg(all(feature = "sqlite", not(target_family = "wasm")))]
-pub use journal::SqliteJournal;
-pub use journal::MemoryJournal;
+pub use journal::stores::*;
 pub use key::{InvalidKey, InvalidReference, Key, Reference};
 pub use message::{
     Content, Failure, FailureKind, Headers, InvalidMessage, Method, Origin, Response, Sent,

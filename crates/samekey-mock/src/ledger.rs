@@ -41,6 +41,35 @@ pub enum Event {
 }
 
 impl Event {
+    /// Every event.
+    pub const ALL: &'static [Self] = &[
+        Self::Arrived,
+        Self::Reserved,
+        Self::Held,
+        Self::Effect,
+        Self::Stored,
+        Self::Released,
+        Self::Replayed,
+        Self::InFlight,
+        Self::Mismatch,
+        Self::Review,
+        Self::Expired,
+        Self::KeyMissing,
+        Self::KeyInvalid,
+        Self::Malformed,
+        Self::TooOld,
+        Self::Limited,
+        Self::StoreDown,
+        Self::Unprotected,
+        Self::Fenced,
+        Self::Crashed,
+        Self::Redirected,
+        Self::Gateway,
+        Self::Forgotten,
+        Self::Answered,
+        Self::Dropped,
+    ];
+
     /// What it means, in a few words.
     pub fn about(self) -> &'static str {
         match self {

@@ -1,5 +1,7 @@
 //! Everything over real sockets: the duties M1 to M32, the verification checklist, the faults.
 
+#[path = "checks/browser.rs"]
+mod browser;
 #[path = "checks/checklist.rs"]
 mod checklist;
 #[path = "checks/client.rs"]
@@ -8,9 +10,13 @@ mod client;
 mod duties;
 #[path = "checks/faults.rs"]
 mod faults;
+#[path = "checks/page.rs"]
+mod page;
 #[path = "checks/program.rs"]
 mod program;
 #[path = "checks/proof.rs"]
 mod proof;
 #[path = "checks/providers.rs"]
 mod providers;
+#[path = "checks/scene.rs"]
+mod scene;

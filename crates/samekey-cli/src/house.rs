@@ -27,11 +27,11 @@ const SEALING_KEY: &str = "SAMEKEY_SEALING_KEY";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Keep {
-    /// The bytes; the file is readable by its owner only
+    // The bytes; the file is readable by its owner only.
     Stored,
-    /// Only a fingerprint: the body is given again to resume
+    // Only a fingerprint: the body is given again to resume.
     Fingerprint,
-    /// The bytes, encrypted under the key in $SAMEKEY_SEALING_KEY (64 hex digits)
+    // The bytes, encrypted under a key from an environment variable.
     Sealed,
 }
 

@@ -107,7 +107,7 @@ pub(super) async fn run(
                 break;
             };
             match lacks_credentials(&operation, credentials) {
-                Some(trouble) => crowd.note(&operation, trouble),
+                Some(trouble) => crowd.note(&operation, &trouble),
                 None => {
                     working.spawn(async move {
                         let result = operation.resume().await;
@@ -167,7 +167,7 @@ impl Crowd<'_> {
     fn ended(&mut self, operation: &Operation, result: Result<Outcome, Error>) {
         let outcome = match result {
             Ok(outcome) => outcome,
-            Err(error) => return self.note(operation, explain(error, operation, self.house)),
+            Err(error) => return self.note(operation, &explain(error, operation, self.house)),
         };
         let exit = Exit::of(&outcome);
         let status = match outcome.status() {
@@ -189,7 +189,7 @@ impl Crowd<'_> {
     }
 
     /// It did not come to an end.
-    fn note(&mut self, operation: &Operation, trouble: Trouble) {
+    fn note(&mut self, operation: &Operation, trouble: &Trouble) {
         let text = format!(
             "{} {}: {}",
             operation.reference(),

@@ -142,7 +142,11 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let Some(link) = &self.writer else { return };
         // In a forked child there is no writing thread, and the parent's files are not ours.
-        if self.process == std::process::id() && link.jobs.send(Job::Close).is_ok() {
+        if self.process != std::process::id() {
+            return;
+        }
+        self.reader.stop(FAREWELL);
+        if link.jobs.send(Job::Close).is_ok() {
             let stopped = link.stopped.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = stopped.recv_timeout(FAREWELL);
         }
@@ -406,3 +410,6 @@ impl Journal for SqliteJournal {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

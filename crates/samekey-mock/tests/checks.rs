@@ -6,6 +6,8 @@ mod browser;
 mod checklist;
 #[path = "checks/client.rs"]
 mod client;
+#[path = "checks/driver.rs"]
+mod driver;
 #[path = "checks/duties.rs"]
 mod duties;
 #[path = "checks/faults.rs"]

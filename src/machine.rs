@@ -74,7 +74,7 @@ mod transition;
 mod window;
 
 pub use permit::{Permit, Probe};
-pub use transition::{Claim, abandon, cancel, claim, release, settle};
+pub use transition::{Claim, abandon, cancel, claim, may_have_left, release, settle};
 
 use crate::entry::{Answer, Attempt, Entry, Flush, Frozen, Kept, Owner, Phase, Progress, Receipt};
 use crate::message::{Content, Failure, Response};
@@ -314,9 +314,14 @@ impl Machine {
             Event::Answered(response) => self.answered(response, tick),
             Event::Failed(failure) => self.failed(&failure, tick),
             Event::Woke { may_retry } => self.woke(may_retry, tick),
+            Event::Authorised if self.progress.poll_url.is_some() => self.probe(tick),
             Event::Authorised => self.next_attempt(tick),
             Event::Unauthorised => match self.last.take() {
-                Some(response) => self.answered(response, tick),
+                Some(response) => {
+                    // The same answer, looked at once more: it is one attempt, not two.
+                    self.progress.recent.pop();
+                    self.answered(response, tick)
+                }
                 None => self.next_attempt(tick),
             },
         }
@@ -397,7 +402,7 @@ impl Machine {
             .window
             .is_closed(&self.progress, &self.policy, tick.now)
         {
-            return self.attend(Reason::WindowClosed);
+            return self.window_closed(tick);
         }
         self.run.attempts += 1;
         self.progress.attempts += 1;
@@ -409,7 +414,7 @@ impl Machine {
     /// Sends, if the window and the time that is left allow it.
     fn launch(&mut self, tick: Tick) -> Decision {
         let Some(left) = self.run.window.left(&self.progress, &self.policy, tick.now) else {
-            return self.attend(Reason::WindowClosed);
+            return self.window_closed(tick);
         };
         let order = Order {
             frozen: &self.frozen,
@@ -464,7 +469,11 @@ impl Machine {
     }
 
     fn failed(&mut self, failure: &Failure, tick: Tick) -> Decision {
-        let verdict = classify::failure(failure, &self.context(tick));
+        let verdict = if self.progress.poll_url.is_some() {
+            classify::poll_failed(failure)
+        } else {
+            classify::failure(failure, &self.context(tick))
+        };
         self.last = None;
         self.heed(verdict, None, tick)
     }
@@ -562,7 +571,11 @@ impl Machine {
 
     fn poll_at(&mut self, url: String, hint: Option<Duration>, tick: Tick) -> Decision {
         let first = self.progress.poll_url.is_none();
-        let moved = self.progress.poll_url.as_deref().is_some_and(|known| known != url);
+        let moved = self
+            .progress
+            .poll_url
+            .as_deref()
+            .is_some_and(|known| known != url);
         self.progress.hops = self.progress.hops.saturating_add(u8::from(moved));
         if self.progress.hops > MAX_HOPS {
             return self.attend(Reason::Redirected);
@@ -593,11 +606,7 @@ impl Machine {
                 .window
                 .closes_within(pause.wait, &self.progress, &self.policy, tick.now)
         {
-            return if self.run.in_doubt {
-                self.attend(Reason::WindowClosed)
-            } else {
-                self.stop(tick)
-            };
+            return self.window_closed(tick);
         }
         let fits = pause.wait <= self.time_left(tick.now);
         if (pause.hinted && pause.wait > self.policy.defer_above)
@@ -639,6 +648,15 @@ impl Machine {
         }
         self.progress.not_before = None;
         self.close(Phase::Waiting, Flush::Normal, End::NotSent)
+    }
+
+    /// Nothing may be sent any more; what was surely never sent can begin a new window later.
+    fn window_closed(&mut self, tick: Tick) -> Decision {
+        if self.run.in_doubt {
+            self.attend(Reason::WindowClosed)
+        } else {
+            self.stop(tick)
+        }
     }
 
     fn attend(&mut self, reason: Reason) -> Decision {

@@ -21,19 +21,16 @@ pub(crate) struct Flight<'a> {
 struct Landing(Mutex<(bool, Vec<Waker>)>);
 
 impl Flights {
-    /// Takes the place of `key`, waiting until it is free.
-    pub(crate) async fn enter(&self, key: &Key) -> Flight<'_> {
+    /// Takes the place of `key`, waiting until it is free; also says whether it had to wait.
+    pub(crate) async fn enter(&self, key: &Key) -> (Flight<'_>, bool) {
+        let mut waited = false;
         loop {
             match self.try_enter(key) {
-                Ok(flight) => return flight,
+                Ok(flight) => return (flight, waited),
                 Err(landing) => landing.wait().await,
             }
+            waited = true;
         }
-    }
-
-    /// Whether somebody in this process drives `key`.
-    pub(crate) fn is_flying(&self, key: &Key) -> bool {
-        lock(&self.0).contains_key(key)
     }
 
     fn try_enter(&self, key: &Key) -> Result<Flight<'_>, Arc<Landing>> {

@@ -108,7 +108,9 @@ async fn story() -> Result<bool> {
     let once = with_samekey(&page).await?;
     println!();
     if twice && once {
-        println!("Same order, same server, same fault. The difference is one key, kept.");
+        println!(
+            "The same order, the same server, the same fault: the difference is one key that is kept."
+        );
     } else {
         println!("{}", page.red("This is not how it should have gone."));
     }
@@ -127,7 +129,10 @@ async fn with_a_plain_client(page: &Page) -> Result<bool> {
         let key = Key::from_random(OsDice.key_bytes());
         page.line(
             "client",
-            &format!("attempt {attempt}, key {}…", &key.as_str()[..13]),
+            &format!(
+                "attempt {attempt} under {}",
+                page.bold(&key.reference().to_string())
+            ),
         );
         let answer = post(&server, &key, &order().to_string()).await;
         page.line("server", &what_the_server_did(&server, attempt).await);
@@ -197,9 +202,9 @@ async fn with_samekey(page: &Page) -> Result<bool> {
     page.line("you", "start the same program again");
     let mut second = Shop::start(&server, &journal)?;
     let again = second
-        .watch(&mut page, &server, seen.attempts, |seen| !seen.over)
+        .watch(&mut page, &server, seen.attempts, |_| true)
         .await?;
-    seen.references.extend(again.references);
+    seen.references.extend(again.references.clone());
     let exit = second.child.wait().await?;
 
     let ledger = server.ledger();
@@ -214,7 +219,7 @@ async fn with_samekey(page: &Page) -> Result<bool> {
     seen.references.dedup();
     let alike = bodies.windows(2).all(|pair| pair[0] == pair[1]);
     let (requests, effects) = (bodies.len(), ledger.effects().len());
-    let one_reference = seen.references.len() == 1 && alike && exit.success();
+    let one_reference = seen.references.len() == 1 && alike && again.over && exit.success();
     let words =
         format!("{requests} requests, charged once, same reference before and after the kill");
     Ok(page.verdict(effects, 1, page.green(&words))? && requests == 3 && one_reference)
@@ -270,52 +275,49 @@ impl Shop {
             attempts: attempts_before,
             ..Seen::default()
         };
-        let mut resuming = false;
         while go_on(&seen) {
             let Some(line) = self.lines.next_line().await? else {
-                return Err("the shop ended too early".into());
+                break;
             };
-            match line.split_once(' ').unwrap_or((&line, "")) {
-                ("found", reference) => {
-                    resuming = true;
+            let (what, detail) = line.split_once(' ').unwrap_or((&line, ""));
+            let detail_in_bold = page.bold(detail);
+            match what {
+                "found" => {
                     page.line(
                         "samekey",
-                        &format!("the journal holds {}, unfinished", page.bold(reference)),
+                        &format!("the journal holds {detail_in_bold}, unfinished"),
                     );
-                    seen.references.push(reference.to_owned());
+                    seen.references.push(detail.to_owned());
                 }
-                ("reference", reference) if !resuming => {
+                "reference" => {
+                    let again = if seen.over {
+                        "the same cart again? "
+                    } else {
+                        ""
+                    };
                     page.line(
                         "samekey",
-                        &format!("\"Your reference: {}\"", page.bold(reference)),
+                        &format!("{again}\"Your reference: {detail_in_bold}\""),
                     );
-                    seen.references.push(reference.to_owned());
+                    seen.references.push(detail.to_owned());
                 }
-                ("reference", reference) => {
-                    page.line(
-                        "samekey",
-                        &format!("asked for the same cart again: {}", page.bold(reference)),
-                    );
-                    seen.references.push(reference.to_owned());
-                }
-                ("attempt", number) => {
+                "attempt" => {
                     seen.attempts += 1;
-                    page.line(
-                        "samekey",
-                        &format!("attempt {number}, same key, same bytes"),
-                    );
-                    let number = seen.attempts;
-                    page.line("server", &what_the_server_did(server, number).await);
+                    let same = if seen.attempts > 1 {
+                        ", same key, same bytes"
+                    } else {
+                        ""
+                    };
+                    page.line("samekey", &format!("attempt {detail}{same}"));
+                    page.line("server", &what_the_server_did(server, seen.attempts).await);
                 }
-                ("waiting", seconds) => {
-                    page.line(
-                        "samekey",
-                        &format!("no answer: unknown, not failed; again in {seconds} s"),
-                    );
-                }
-                ("paid", "recovered") if seen.over => {}
-                ("paid", provenance) => {
-                    page.line("samekey", &format!("paid ({provenance})"));
+                "waiting" => page.line(
+                    "samekey",
+                    &format!("no answer: that is unknown, not failed; again in {detail} s"),
+                ),
+                "paid" if seen.over => page.line("samekey", "paid already; nothing is sent"),
+                "paid" => {
+                    page.line("samekey", &format!("paid ({detail})"));
                     seen.over = true;
                 }
                 _ => {}
@@ -403,8 +405,7 @@ impl Page {
         println!("  {}", self.paint("2", "no  what     amount     under"));
         for effect in ledger.effects() {
             let amount = format!("{}.{:02} EUR", effect.amount / 100, effect.amount % 100);
-            let under =
-                Key::adopt(&effect.slot.key).map(|key| key.reference().to_string());
+            let under = Key::adopt(&effect.slot.key).map(|key| key.reference().to_string());
             let under = under.unwrap_or_default();
             println!("  {:>2}  {:<7}  {amount}  {under}", effect.id, effect.kind);
         }

@@ -5,6 +5,7 @@
 
 mod journals {
     mod damage;
+    mod figures;
     pub(crate) mod files;
     mod lies;
 }

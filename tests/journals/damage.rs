@@ -278,6 +278,54 @@ async fn an_outcome_that_a_power_cut_may_undo_is_not_missed() {
     assert_eq!(entries[0].progress.phase, Phase::Ready);
 }
 
+/// A journal whose last `lax` commits a power cut may undo, and how long its log was before them.
+async fn with_lax_outcomes(lax: usize) -> (Scene, usize) {
+    let folder = folder();
+    let path = folder.path().join("j");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let mut entries = populate(&journal).await;
+    let synced = fs::metadata(beside(&path, "-wal")).unwrap().len() as usize;
+    for entry in entries
+        .iter_mut()
+        .filter(|e| e.progress.phase.is_open())
+        .take(lax)
+    {
+        advance(&journal, entry, Phase::Succeeded, Flush::Normal).await;
+    }
+    let files = take(&path, &["", "-wal", "-lock"]);
+    (Scene { files, entries }, synced)
+}
+
+#[tokio::test]
+async fn a_power_cut_that_kept_later_pages_but_not_earlier_ones_is_no_damage() {
+    let (scene, synced) = with_lax_outcomes(6).await;
+    for hole in 0..4 {
+        let (_folder, path) = scene.lay(|ending, bytes| {
+            if ending == "-wal" {
+                bytes[synced + hole * 4_120..][..4_120].fill(0);
+            }
+        });
+        let entries = read_all(&path).await.unwrap();
+        assert_eq!(entries.len(), scene.entries.len());
+        let undone = entries.iter().zip(&scene.entries);
+        assert!(undone.filter(|(now, told)| now != told).count() >= 4);
+    }
+}
+
+#[tokio::test]
+async fn the_same_hole_before_a_commit_that_was_synced_is_damage() {
+    let (scene, synced) = with_lax_outcomes(6).await;
+    let (_folder, path) = scene.lay(|ending, bytes| {
+        if ending == "-wal" {
+            bytes[synced - 3 * 4_120..][..4_120].fill(0);
+        }
+    });
+    // Even without the note: what was written after it shows that it was on the disk.
+    fs::remove_file(beside(&path, "-lock")).unwrap();
+    let error = refusal(&path);
+    assert!(error.to_string().contains("damaged log"), "{error}");
+}
+
 #[tokio::test]
 async fn f4_a_flipped_bit_in_the_journal_is_noticed_or_harmless() {
     let scene = Scene::closed().await;

@@ -192,3 +192,38 @@ async fn reaping_goes_on_where_it_stopped() {
     }
     assert_eq!(reaped, [4, 4, 2, 0]);
 }
+
+#[test]
+fn an_owner_is_heard_of_again_when_it_is_time() {
+    let (_folder, journal) = journal();
+    let files = &journal.shared.files;
+    let mut proof = owners::Proof::new(files).unwrap();
+    let path = files.owner(proof.owner());
+    let long_ago = "00000000000000000001 1\n";
+    std::fs::write(&path, long_ago).unwrap();
+    proof.beat_if_due();
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        long_ago,
+        "it was heard of just now"
+    );
+    assert_eq!(
+        owners::liveness(files, proof.owner()).unwrap(),
+        Liveness::Silent
+    );
+    proof.age();
+    proof.beat_if_due();
+    assert_eq!(
+        owners::liveness(files, proof.owner()).unwrap(),
+        Liveness::Alive
+    );
+    drop(proof);
+    assert!(!path.exists());
+}
+
+#[test]
+fn an_entry_too_large_for_sqlite_is_refused_alone() {
+    assert!(fits(LARGEST).is_ok());
+    let error = fits(LARGEST + 1).unwrap_err();
+    assert!(error.to_string().contains("fingerprint"), "{error}");
+}

@@ -244,6 +244,7 @@ impl Shop {
         let mut child = Command::new(std::env::current_exe()?)
             .args([SHOP, &server.url()])
             .arg(journal)
+            .env("NO_PROXY", "127.0.0.1")
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;

@@ -13,7 +13,7 @@
 //! Without `--url` the program brings its own server, which keeps its payments in a file beside the
 //! journal, listens on the same port at every start, and is slow to answer.
 
-use samekey::platform::native::default_journal_path;
+use samekey::platform::native::{HttpTransport, default_journal_path};
 use samekey::{Client, Error, Operation, SqliteJournal};
 use samekey_mock::settings::Stale;
 use samekey_mock::{Fault, Mock};
@@ -70,6 +70,7 @@ async fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
     };
     let client = Client::builder(APPLICATION)
         .journal(SqliteJournal::open(&journal)?)
+        .transport(HttpTransport::builder().no_proxy().build()?) // the server is on this machine
         .build()?;
     println!("journal: {}", journal.display());
     let server = match arguments.url {

@@ -14,6 +14,7 @@
 //! after the time or the try. And a later step is built from what an earlier one answered, which is
 //! in the journal too.
 
+use samekey::platform::native::HttpTransport;
 use samekey::{Client, Outcome, SqliteJournal};
 use samekey_mock::{Fault, Mock};
 use serde_json::{Value, json};
@@ -57,6 +58,7 @@ fn show(name: &str, outcome: &Outcome) {
 fn start(journal: &Path) -> Result<Client, Error> {
     Ok(Client::builder("fulfilment")
         .journal(SqliteJournal::open(journal)?)
+        .transport(HttpTransport::builder().no_proxy().build()?) // the server is on this machine
         .build()?)
 }
 

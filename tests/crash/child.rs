@@ -15,7 +15,7 @@ pub(super) const POINT: &str = "SAMEKEY_CRASH_POINT";
 pub(super) const HASTY: &str = "SAMEKEY_CRASH_HASTY";
 
 /// So much that it does not fit into one packet: there is a time between head and body.
-const PADDING: usize = 512 * 1024;
+const PADDING: usize = 128 * 1024;
 
 #[tokio::test]
 #[ignore = "the other tests run it, as a process of its own"]

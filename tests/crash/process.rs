@@ -42,6 +42,7 @@ impl Process {
                 "--test-threads=1",
             ])
             .envs(variables.iter().copied())
+            .env("NO_PROXY", "127.0.0.1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

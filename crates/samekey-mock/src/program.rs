@@ -129,6 +129,7 @@ pub async fn serve(
     stopping: impl FnOnce(&Mock),
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let port_file = args.port_file.clone();
+    let stop = Stop::listen()?;
     let mock = start(args).await?;
     started(&mock);
     if let Some(path) = port_file {
@@ -137,7 +138,7 @@ pub async fn serve(
         std::fs::write(&aside, format!("{}\n", mock.address().port()))?;
         std::fs::rename(&aside, &path)?;
     }
-    asked_to_stop().await;
+    stop.asked().await;
     stopping(&mock);
     mock.shutdown().await;
     Ok(())
@@ -211,17 +212,40 @@ fn list() {
     }
 }
 
-async fn asked_to_stop() {
+/// Ctrl-C or a termination signal. Listening begins when this is made, so that a signal right after
+/// the banner is not missed.
+struct Stop {
     #[cfg(unix)]
-    {
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    #[cfg(unix)]
+    fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut term) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(unix)]
+    async fn asked(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
-    let _ = tokio::signal::ctrl_c().await;
+
+    #[cfg(not(unix))]
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    async fn asked(self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }

@@ -1,5 +1,7 @@
 //! Everything over real sockets: the duties M1 to M32, the verification checklist, the faults.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 #[path = "checks/browser.rs"]
 mod browser;
 #[path = "checks/checklist.rs"]

@@ -55,8 +55,8 @@ pub enum ErrorKind {
     Attention(Reason),
     /// Parked until a time.
     Deferred(Timestamp),
-    /// Given up for now, and nothing was sent.
-    NotSent,
+    /// Given up for now, and no attempt can have had an effect; resuming goes on.
+    NotApplied,
     /// Another process or tab works on it.
     HeldElsewhere,
     /// The journal does not keep the body; it has to be supplied again.
@@ -159,7 +159,7 @@ impl Error {
             | ErrorKind::Tombstone
             | ErrorKind::FingerprintMismatch
             | ErrorKind::InvalidRequest
-            | ErrorKind::NotSent => false,
+            | ErrorKind::NotApplied => false,
             // Whatever stands in the way of going on: what left before may have been applied.
             _ => self.0.sent,
         }

@@ -391,6 +391,7 @@ impl Operation {
                     let mut state = self.state();
                     state.entry = Entry { progress, ..entry };
                     state.held = None;
+                    self.client.0.flights.end_hold(state.entry.key());
                     return Ok(phase);
                 }
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
@@ -439,6 +440,7 @@ impl Drop for Operation {
     /// An operation that was begun and never sent is let go, so that anyone may take it at once.
     fn drop(&mut self) {
         let (client, state) = (&self.client.0, self.state());
+        client.flights.end_hold(state.entry.key());
         if state.held.is_some() {
             let progress = machine::release(&state.entry.progress, true);
             client.let_go(&state.entry, &progress, Flush::Normal);

@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// How often a waiting process looks whether another one is done, at the least.
 const JOIN_EVERY: Duration = Duration::from_millis(200);
+/// How long after its begin an operation may be sent without a look at what others did to it.
+const FRESH: Duration = Duration::from_secs(1);
 /// A longer sleep is cut up, so that a laptop that was asleep notices when it wakes.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
@@ -60,6 +62,9 @@ impl Inner {
 
     /// Gets the right to drive: at once for what we began, by a claim for all else.
     async fn acquire(&self, operation: &Operation) -> Result<Acquired, Error> {
+        if let Some(mine) = self.take_fresh(operation) {
+            return Ok(Acquired::Mine(mine));
+        }
         let started = self.clock.now();
         loop {
             let entry = self.load(operation).await?;
@@ -85,6 +90,22 @@ impl Inner {
             let jitter = Duration::from_millis(self.dice.roll() % 200);
             self.clock.sleep(JOIN_EVERY + jitter).await;
         }
+    }
+
+    /// What was begun a moment ago and has not been touched since needs no second look.
+    fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
+        let mut state = operation.state();
+        let untouched = self.flights.end_hold(state.entry.key());
+        let (now, begun) = (self.clock.now().wall, state.entry.progress.window_start);
+        if !untouched || now < begun || now.since(begun) > FRESH {
+            return None;
+        }
+        let receipt = state.held.take()?;
+        Some(Box::new(Mine {
+            entry: state.entry.clone(),
+            receipt,
+            surely_unsent: true,
+        }))
     }
 
     /// What we began and still hold is ours, and surely unsent: no claim is needed.
@@ -147,6 +168,7 @@ impl Inner {
         };
         match self.record(&claimed, &claimed.progress, Flush::Full).await {
             Ok(receipt) => {
+                self.flights.end_hold(claimed.key());
                 trace::claimed(&claimed, entry.progress.owner != Owner::NONE);
                 Ok(Claimed::Mine(Box::new(Mine {
                     entry: claimed,
@@ -506,10 +528,10 @@ impl<'a> Ride<'a> {
                 super::deferred::later(self.operation, until);
                 Error::deferred(until, self.inner.clock.now().wall)
             }
-            End::NotSent => Error::new(
-                ErrorKind::NotSent,
-                "nothing could be sent; it stays in the journal and goes on under the same key when \
-                 it is resumed",
+            End::NotApplied => Error::new(
+                ErrorKind::NotApplied,
+                "given up for now, and no attempt can have had an effect; it stays in the journal \
+                 and goes on under the same key when it is resumed",
             ),
         };
         Err(self.operation.blame(error.because(self.machine.progress())))

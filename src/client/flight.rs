@@ -1,14 +1,18 @@
 //! One driver per operation within a process: the second caller waits for the first.
 
 use crate::key::Key;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// The operations that this client is driving right now.
+/// The operations that this client is driving right now, and those it holds ready.
 #[derive(Debug, Default)]
-pub(crate) struct Flights(Mutex<HashMap<Key, Arc<Landing>>>);
+pub(crate) struct Flights {
+    flying: Mutex<HashMap<Key, Arc<Landing>>>,
+    /// Begun here and neither sent nor touched by another handle since.
+    held: Mutex<HashSet<Key>>,
+}
 
 /// Holds an operation's place; dropping it lets the waiting ones go on.
 #[derive(Debug)]
@@ -33,8 +37,18 @@ impl Flights {
         }
     }
 
+    /// Notes that what was begun under `key` is held ready by its handle.
+    pub(crate) fn hold(&self, key: &Key) {
+        lock(&self.held).insert(key.clone());
+    }
+
+    /// Ends that; says whether it was so until now.
+    pub(crate) fn end_hold(&self, key: &Key) -> bool {
+        lock(&self.held).remove(key)
+    }
+
     fn try_enter(&self, key: &Key) -> Result<Flight<'_>, Arc<Landing>> {
-        let mut flying = lock(&self.0);
+        let mut flying = lock(&self.flying);
         if let Some(landing) = flying.get(key) {
             return Err(Arc::clone(landing));
         }
@@ -48,7 +62,7 @@ impl Flights {
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        let landing = lock(&self.flights.0).remove(&self.key);
+        let landing = lock(&self.flights.flying).remove(&self.key);
         if let Some(landing) = landing {
             let wakers = {
                 let mut state = lock(&landing.0);

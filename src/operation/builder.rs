@@ -232,6 +232,7 @@ impl OperationBuilder {
             Begun::Created(receipt) => {
                 entry.slot = receipt.slot();
                 crate::trace::begun(&entry);
+                inner.flights.hold(entry.key());
                 Ok(Operation::begun(self.client, entry, receipt, body))
             }
             Begun::Exists(existing) => self.join(*existing, &entry),

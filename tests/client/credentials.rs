@@ -110,7 +110,7 @@ fn a_callback_that_always_fails_ends_as_not_sent_and_says_why() {
         .unwrap();
     let operation = run(pay(&client, "a").begin()).unwrap();
     let error = run(operation.send()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotSent);
+    assert_eq!(error.kind(), ErrorKind::NotApplied);
     assert!(error.nothing_was_sent());
     assert!(error.to_string().contains("the vault is closed"), "{error}");
     assert_eq!(world.sent(), 0);
@@ -127,7 +127,7 @@ fn e48_a_callback_cannot_add_a_second_key_or_replace_what_is_frozen() {
             .build()
             .unwrap();
         let error = run(client.post("a", URL, &json!({}))).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotSent, "{name}: {error}");
+        assert_eq!(error.kind(), ErrorKind::NotApplied, "{name}: {error}");
         let lower = name.to_ascii_lowercase();
         assert!(error.to_string().contains(&lower), "{error}");
         assert_eq!(world.sent(), 0);

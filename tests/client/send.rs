@@ -80,7 +80,7 @@ fn t01_twin_attempts_that_surely_never_left_are_said_not_to_have() {
     (0..6).for_each(|_| world.server.fail(unreachable()));
     let operation = run(pay(&client, "a").begin()).unwrap();
     let error = run(operation.send()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotSent);
+    assert_eq!(error.kind(), ErrorKind::NotApplied);
     assert!(error.nothing_was_sent() && !error.is_unresolved());
     assert!(error.to_string().contains("resume"), "what to do: {error}");
     assert!(run(operation.send()).unwrap().is_success());
@@ -98,7 +98,7 @@ fn a_later_failure_to_connect_does_not_unsay_that_an_attempt_was_answered() {
     world.server.answer(answer(425, &[], ""));
     world.server.fail(unreachable());
     let error = run(client.post("a", URL, &json!({}))).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotSent);
+    assert_eq!(error.kind(), ErrorKind::NotApplied);
     assert!(!error.nothing_was_sent(), "the first was there: {error}");
     let reference = error.reference().unwrap();
     let found = run(client.get(reference)).unwrap();

@@ -122,7 +122,7 @@ impl From<Error> for Trouble {
             ErrorKind::Journal(_) | ErrorKind::Damaged => Exit::Journal,
             ErrorKind::Attention(_)
             | ErrorKind::Deferred(_)
-            | ErrorKind::NotSent
+            | ErrorKind::NotApplied
             | ErrorKind::HeldElsewhere => Exit::Unknown,
             _ => Exit::Usage,
         };
@@ -183,7 +183,7 @@ mod tests {
     fn names_for_json_come_from_the_library() {
         let attention = ErrorKind::Attention(Reason::WindowClosed);
         assert_eq!(kebab(&format!("{attention:?}")), "attention-window-closed");
-        assert_eq!(kebab("NotSent"), "not-sent");
+        assert_eq!(kebab("NotApplied"), "not-applied");
     }
 
     #[test]

@@ -183,8 +183,11 @@ fn refused(error: Error, house: &House) -> Trouble {
     let Some(reference) = reference else {
         return trouble.nothing_was_sent();
     };
+    let what = trouble.what().to_owned();
     match kind {
-        ErrorKind::FingerprintMismatch => trouble.todo(format!(
+        ErrorKind::FingerprintMismatch => trouble
+            .reworded(what.split("; use another intent").next().unwrap_or(&what))
+            .todo(format!(
             "look at the earlier one: {}\n  then choose another --intent, or --repeat {reference} for a \
              deliberate repeat",
             house.hint(&format!("show {reference}"))
@@ -290,7 +293,7 @@ pub(crate) fn explain(error: Error, operation: &Operation, house: &House) -> Tro
         ErrorKind::Deferred(until) => {
             trouble.todo(format!("after {}: {resume}", when::moment(until)))
         }
-        ErrorKind::NotSent => trouble
+        ErrorKind::NotApplied => trouble
             .todo(format!(
                 "nothing has happened yet; try again with: {resume}"
             ))

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 Examples:
-  samekey mock --fault drop-after-commit*1 &
+  samekey mock --fault 'drop-after-commit*1' &
   samekey send POST http://127.0.0.1:8480/orders --json '{\"sku\":\"a\",\"qty\":1}'
   samekey list
 

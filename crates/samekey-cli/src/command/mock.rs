@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
 Examples:
-  samekey mock                                     in memory, on port 8480
-  samekey mock --port 0 --port-file port.txt       a free port, written to a file for scripts
-  samekey mock --fault drop-after-commit*3         loses the next three answers
+  samekey mock                                    # in memory, on port 8480
+  samekey mock --port 0 --port-file port.txt      # a free port, written to a file for scripts
+  samekey mock --fault 'drop-after-commit*3'      # loses the next three answers
   samekey mock --fault drop-after-commit --fault-rate 0.3 --delay 50..500
-  samekey mock --profile stripe --file shop.db     answers like Stripe, and keeps its state
-  samekey mock --list                              all faults and switches
+  samekey mock --profile stripe --file shop.db    # answers like Stripe, and keeps its state
+  samekey mock --list                             # all faults and switches
 
 It listens on loopback only and is not for production. Its page at / shows what happened.";
 

@@ -293,11 +293,9 @@ pub(crate) fn explain(error: Error, operation: &Operation, house: &House) -> Tro
         ErrorKind::Deferred(until) => {
             trouble.todo(format!("after {}: {resume}", when::moment(until)))
         }
-        ErrorKind::NotApplied => trouble
-            .todo(format!(
-                "nothing has happened yet; try again with: {resume}"
-            ))
-            .nothing_was_sent(),
+        ErrorKind::NotApplied => trouble.todo(format!(
+            "nothing has happened yet; try again with: {resume}"
+        )),
         ErrorKind::HeldElsewhere => {
             trouble.todo(format!("see how it goes: {}", house.hint("watch")))
         }

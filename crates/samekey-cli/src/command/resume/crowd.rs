@@ -7,13 +7,14 @@ use crate::exit::{Exit, Trouble};
 use crate::house::House;
 use crate::interrupt::Interrupt;
 use crate::out::Out;
+use crate::progress::fitting;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use samekey::{Error, Operation, Origin, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-const TEMPLATE: &str = "{spinner:.cyan} [{bar:24}] {pos} of {len} done  {wide_msg}";
+const TEMPLATE: &str = "{spinner:.cyan} [{bar:24}] {pos} of {len} done  {msg}";
 
 /// How one of them ended.
 type Ended = (Operation, Result<Outcome, Error>);
@@ -157,11 +158,13 @@ fn bar(all: usize, out: &Out) -> ProgressBar {
 
 impl Crowd<'_> {
     fn message(&self, working: usize) -> String {
-        match (working, self.counts.text().as_str()) {
+        let message = match (working, self.counts.text().as_str()) {
             (0, counts) => counts.to_owned(),
             (n, "") => format!("{n} at work"),
             (n, counts) => format!("{n} at work; {counts}"),
-        }
+        };
+        // The bar and the numbers before it.
+        fitting(&message, 48)
     }
 
     fn ended(&mut self, operation: &Operation, result: Result<Outcome, Error>) {

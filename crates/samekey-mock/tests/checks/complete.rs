@@ -24,7 +24,7 @@ fn every_duty_from_m01_to_m32_stands_in_the_name_of_a_test() {
                 .any(|word| word.starts_with(&tag) || word.contains(&format!("_{tag}")))
         };
         assert!(
-            SOURCES.iter().any(|s| named(s)),
+            SOURCES.iter().any(named),
             "no test is named after {tag}"
         );
     }

@@ -23,10 +23,7 @@ fn every_duty_from_m01_to_m32_stands_in_the_name_of_a_test() {
                 .split_whitespace()
                 .any(|word| word.starts_with(&tag) || word.contains(&format!("_{tag}")))
         };
-        assert!(
-            SOURCES.iter().any(named),
-            "no test is named after {tag}"
-        );
+        assert!(SOURCES.iter().any(named), "no test is named after {tag}");
     }
 }
 

@@ -9,6 +9,7 @@ mod lease;
 
 pub use builder::{ClientBuilder, Parts};
 pub(crate) use builder::{is_credential, is_framing};
+pub(crate) use lease::Wish;
 pub use credentials::{Asked, Credentials, CredentialsError};
 
 use crate::clock::{Clock, Dice};

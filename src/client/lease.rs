@@ -45,7 +45,11 @@ impl Inner {
     }
 
     /// Gets the right to drive: at once for what we began, by a claim for all else.
-    pub(super) async fn acquire(&self, operation: &Operation, wish: Wish) -> Result<Acquired, Error> {
+    pub(super) async fn acquire(
+        &self,
+        operation: &Operation,
+        wish: Wish,
+    ) -> Result<Acquired, Error> {
         if let Some(mine) = self.take_fresh(operation) {
             return Ok(Acquired::Mine(mine));
         }

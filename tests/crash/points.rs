@@ -165,8 +165,13 @@ async fn an_entry_that_kills_every_process_is_left_to_a_person() {
     assert_eq!(evidence.recovered, ["Err(Attention(Crashes))"]);
     assert_eq!(evidence.wire.len(), 5);
     assert_eq!(evidence.ledger.effects().len(), 1);
-    let charges = evidence.judge().expect_err("it is not paid as far as anyone knows");
-    assert!(charges.starts_with("the outcome is \"Attention(Crashes)"), "{charges}");
+    let charges = evidence
+        .judge()
+        .expect_err("it is not paid as far as anyone knows");
+    assert!(
+        charges.starts_with("the outcome is \"Attention(Crashes)"),
+        "{charges}"
+    );
 }
 
 #[tokio::test]

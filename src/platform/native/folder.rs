@@ -46,5 +46,8 @@ pub(super) fn make_data_folder(journal: &Path) {
     maker.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-    let _ = journal.ancestors().nth(2).map(|folder| maker.create(folder));
+    let _ = journal
+        .ancestors()
+        .nth(2)
+        .map(|folder| maker.create(folder));
 }

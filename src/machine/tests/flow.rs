@@ -301,3 +301,20 @@ fn cookies_of_an_answer_stay_out_of_the_journal() {
     assert_eq!(kept.get("set-cookie"), None);
     assert_eq!(kept.get("location"), Some("/orders/1"));
 }
+
+#[test]
+fn e27_after_a_crash_a_named_result_is_still_taken_for_the_result() {
+    let mut s = Scenario::plain();
+    s.drive();
+    s.tell(answer(303, &[("location", "/orders/7")]));
+    let mut entry = entry(&Profile::default());
+    entry.progress = s.last_written().0.clone();
+    let mut s = Scenario::of(entry, Profile::default(), Policy::new(), false);
+    assert_eq!(
+        s.drive(),
+        Wants::Probe("https://api.example.com/orders/7".into())
+    );
+    let failed = Response::new(200, Headers::new(), r#"{"status":"failed"}"#);
+    assert_eq!(s.tell(Event::Answered(failed)), Wants::Finish(End::Settled));
+    assert_eq!(s.phase(), Phase::Succeeded);
+}

@@ -6,26 +6,28 @@ use crate::json::{self, Scalar};
 use crate::message::{Content, Failure, FailureKind, Response, Sent};
 use crate::profile::Repeat;
 use crate::retry::retry_after;
+use std::time::Duration;
 
 /// The verdict on an answer to a poll.
 ///
 /// Here [`Action::StillRunning`] and [`Action::TryAgain`] repeat the poll, a GET without key or
 /// body; only if the remedy is [`Once::PollLost`] is the request itself sent, under its key, to
-/// learn the URL again. [`Action::Poll`] goes on at another URL.
+/// learn the URL again. [`Action::Poll`] goes on at another URL. Only a 303 says that the result is
+/// there; a 301, 302, 307 or 308 has moved the question, and what answers there is polled too.
 #[must_use]
 pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
     let poll = Answer { response, context };
     match response.status {
-        200..300 if response.content == Content::Lost => {
+        200..=299 if response.content == Content::Lost => {
             Verdict::again(poll.again(), "the answer to the poll was cut off")
         }
-        200..300 if poll.looks_foreign() => Verdict::again(
+        200..=299 if poll.looks_foreign() => Verdict::again(
             poll.again(),
             "the answer to the poll does not look like the server's",
         ),
         202 => poll.keep_polling(),
         206 => poll.partial(),
-        200..300 => match progress(response, poll.hint().is_some()) {
+        200..=299 => match progress(response, poll.says_to_ask_again()) {
             Some(Progress::Running) => poll.keep_polling(),
             Some(Progress::Failed) => Verdict::attend(
                 Reason::WorkFailed,
@@ -44,6 +46,10 @@ pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
             "the URL to poll is gone; asking for it again under the same key",
         ),
         404 | 410 => Verdict::attend(Reason::PollLost, "the URL to poll is gone"),
+        301 | 302 | 307 | 308 => poll.redirected(
+            Action::Poll,
+            "the URL to poll has moved within the same origin",
+        ),
         _ => poll.get_failed(),
     }
 }
@@ -58,17 +64,21 @@ pub fn followed(response: &Response, context: &Context<'_>) -> Verdict {
     match response.status {
         202 => get.keep_polling(),
         206 => get.partial(),
-        200..300 if response.content == Content::Lost || get.looks_foreign() => Verdict::again(
+        200..=299 if response.content == Content::Lost || get.looks_foreign() => Verdict::again(
             get.again(),
             "the result was cut off or does not look like the server's",
         ),
-        200..300 => Verdict::succeed(
+        200..=299 => Verdict::succeed(
             get.found(),
             "it succeeded; this is the result that the server named",
         ),
         404 | 410 => Verdict::attend(
             Reason::PollLost,
             "the result that the server named is not there",
+        ),
+        301 | 302 | 307 | 308 => get.redirected(
+            Action::SeeOther,
+            "the result has moved within the same origin",
         ),
         _ => get.get_failed(),
     }
@@ -109,6 +119,11 @@ impl Answer<'_> {
         }
     }
 
+    /// Whether the answer itself says that there will be another: when to ask, or where.
+    fn says_to_ask_again(&self) -> bool {
+        self.hint().is_some() || self.response.headers.get("operation-location").is_some()
+    }
+
     /// Whether a result that was found is that of an earlier attempt.
     fn found(&self) -> Replayed {
         if self.context.profile.repeat() == Repeat::ConflictWithId {
@@ -132,14 +147,32 @@ impl Answer<'_> {
         )
     }
 
+    /// A redirect of a GET, which goes on as `action` says if it stays within the origin.
+    fn redirected(
+        &self,
+        action: impl FnOnce(String, Option<Duration>) -> Action,
+        reason: &'static str,
+    ) -> Verdict {
+        match self.response.headers.get("location").unwrap_or_default() {
+            "" => self.leads_nowhere(),
+            location => self.follow(location, |url| action(url, self.hint()), reason),
+        }
+    }
+
+    fn leads_nowhere(&self) -> Verdict {
+        let status = self.response.status;
+        Verdict::attend(
+            Reason::Protocol,
+            format!("a {status} that does not say where the result is"),
+        )
+    }
+
     /// An answer to a GET that is neither a result nor progress.
     fn get_failed(&self) -> Verdict {
         let status = self.response.status;
-        let location = self.response.headers.get("location").unwrap_or_default();
         match status {
-            300..=399 if !location.is_empty() => self.follow(
-                location,
-                |url| Action::SeeOther(url, self.hint()),
+            303 => self.redirected(
+                Action::SeeOther,
                 "the result is at the URL that the server gave",
             ),
             401 | 407 if self.context.may(Once::Reauthorise) => self.unauthorised(),
@@ -154,7 +187,7 @@ impl Answer<'_> {
                     format!("the question for the result was answered with {status}"),
                 )
             }
-            300..=399 => Verdict::attend(Reason::Protocol, format!("a {status} without a URL")),
+            300..=399 => self.leads_nowhere(),
             _ => Verdict::attend(
                 Reason::RefusedAfterDoubt,
                 format!("the server does not show the result ({status}); the work may be done"),
@@ -169,8 +202,12 @@ enum Progress {
     Failed,
 }
 
-/// What a poll's body says, if it is about work: a `status` word, or a `done` flag with an error.
-fn progress(response: &Response, hinted: bool) -> Option<Progress> {
+/// What a poll's body says, if it is about work: a `done` flag with an error, or a word in `status`
+/// or `state`.
+///
+/// A word that nobody knows is the result's own (an order that is `open`), unless the answer also
+/// says to ask again: then the work is not finished, whatever it calls that.
+fn progress(response: &Response, to_ask_again: bool) -> Option<Progress> {
     let body = response.content.bytes()?;
     match json::find(body, "done") {
         Some(Scalar::Flag(false)) => return Some(Progress::Running),
@@ -182,18 +219,48 @@ fn progress(response: &Response, hinted: bool) -> Option<Progress> {
         }
         _ => {}
     }
-    let word: String = json::text(body, "status")?
-        .chars()
-        .filter(char::is_ascii_alphabetic)
-        .map(|c| c.to_ascii_lowercase())
-        .collect();
-    match word.as_str() {
-        "notstarted" | "running" | "inprogress" => Some(Progress::Running),
-        // A finished payment may well be pending; work that is not finished says when to ask again.
-        "pending" | "queued" | "processing" if hinted => Some(Progress::Running),
-        "failed" | "failure" | "error" | "canceled" | "cancelled" | "aborted" => {
-            Some(Progress::Failed)
+    let mut unknown = false;
+    for word in ["status", "state"]
+        .iter()
+        .filter_map(|path| json::text(body, path))
+    {
+        match Word::of(&word) {
+            Word::Running => return Some(Progress::Running),
+            Word::Bad => return Some(Progress::Failed),
+            Word::Good => return None,
+            Word::Unknown => unknown = true,
         }
-        _ => None,
+    }
+    (unknown && to_ask_again).then_some(Progress::Running)
+}
+
+/// What a status word says of the work.
+enum Word {
+    Running,
+    Good,
+    Bad,
+    Unknown,
+}
+
+impl Word {
+    /// Case and what joins the parts of a word do not matter: `InProgress` is `in_progress`.
+    fn of(text: &str) -> Self {
+        let word: String = text
+            .chars()
+            .filter(char::is_ascii_alphabetic)
+            .map(|c| c.to_ascii_lowercase())
+            .collect();
+        match word.as_str() {
+            "accepted" | "canceling" | "cancelling" | "creating" | "deleting" | "enqueued"
+            | "executing" | "finalizing" | "initializing" | "inprogress" | "notstarted"
+            | "pending" | "preparing" | "processing" | "provisioning" | "queued" | "running"
+            | "scheduled" | "started" | "starting" | "updating" | "validating" | "waiting"
+            | "working" => Word::Running,
+            "captured" | "complete" | "completed" | "done" | "finished" | "paid" | "refunded"
+            | "settled" | "succeeded" | "success" | "successful" => Word::Good,
+            "aborted" | "canceled" | "cancelled" | "declined" | "denied" | "error" | "errored"
+            | "expired" | "failed" | "failure" | "rejected" | "timedout" => Word::Bad,
+            _ => Word::Unknown,
+        }
     }
 }

@@ -62,6 +62,23 @@ fn profiles() -> impl Strategy<Value = Profile> {
     proptest::sample::select(Profile::all().collect::<Vec<_>>())
 }
 
+/// A word for work that goes on, in any case and with anything between its parts.
+fn running_word() -> impl Strategy<Value = String> {
+    let words = "accepted|creating|enqueued|in progress|not started|pending|processing|\
+                 provisioning|queued|running|scheduled|started|starting|updating|waiting";
+    let joints = proptest::sample::select(vec!["", " ", "_", "-", "."]);
+    (words, joints, any::<u64>()).prop_map(|(word, joint, upper)| {
+        word.replace(' ', joint)
+            .chars()
+            .enumerate()
+            .map(|(at, c)| match upper >> (at % 64) & 1 {
+                1 => c.to_ascii_uppercase(),
+                _ => c,
+            })
+            .collect()
+    })
+}
+
 fn remedies() -> impl Strategy<Value = Vec<Once>> {
     let all = vec![
         Once::UnexpectedBody,
@@ -122,6 +139,35 @@ proptest! {
             if let Action::Poll(url, _) | Action::SeeOther(url, _) | Action::Resend(url) = verdict.action {
                 prop_assert_eq!(crate::Origin::of(&url).unwrap(), here.clone());
             }
+        }
+    }
+
+    #[test]
+    fn a08_a_running_word_is_never_success(
+        status in 200u16..300, headers in headers(), profile in profiles(), used in remedies(),
+        word in running_word(), member in "status|state", in_doubt: bool,
+        place in proptest::option::of("/[a-z]{0,5}|https://evil\\.example/|"),
+    ) {
+        let mut headers = headers;
+        if let Some(place) = place {
+            headers.push("operation-location", &place).unwrap();
+        }
+        let body = format!(r#"{{"id":7,"{member}":"{word}","error":null}}"#);
+        let response = Response::new(status, headers, body);
+        let case = Case { profile, attempt: 2, in_doubt, used };
+        let verdict = case.polled(&response);
+        prop_assert!(!matches!(verdict.action, Action::Succeed(_) | Action::SeeOther(..)), "{:?}", verdict);
+    }
+
+    #[test]
+    fn a08_a_moved_poll_never_leads_to_a_result(
+        status in 300u16..400, headers in headers(), content in body(), profile in profiles(),
+    ) {
+        let response = Response { status, headers, content };
+        let verdict = with(profile).polled(&response);
+        prop_assert!(!matches!(verdict.action, Action::Succeed(_)), "{:?}", verdict);
+        if let Action::SeeOther(..) = verdict.action {
+            prop_assert_eq!(status, 303);
         }
     }
 

@@ -137,7 +137,7 @@ fn a_poll_goes_on_until_the_work_is_done() {
         json(200, r#"{"status":"Succeeded","id":7}"#),
         json(201, r#"{"id":7}"#),
         json(200, r#"{"done":true,"response":{"id":7}}"#),
-        json(200, r#"{"id":"pay_1","status":"pending"}"#),
+        json(200, r#"{"id":"ord_1","status":"open"}"#),
         bare(204),
     ] {
         succeeds(&case().polled(&done), Replayed::No);
@@ -197,6 +197,108 @@ fn e27_a_poll_that_is_gone_is_asked_for_once_under_the_same_key() {
             Reason::PollLost,
         );
     }
+}
+
+#[test]
+fn a08_only_a_303_says_that_the_result_is_there() {
+    let case = case();
+    let to = |status, place| response(status, &[("location", place), ("retry-after", "2")], "");
+    let there = || "https://api.example/jobs/8".to_owned();
+    for status in [301, 302, 307, 308] {
+        let moved = to(status, "/jobs/8");
+        let verdict = case.polled(&moved);
+        assert_eq!(verdict.action, Action::Poll(there(), Some(secs(2))));
+        assert_eq!(verdict.applied, Applied::Maybe);
+        let result = followed(&moved, &case.context());
+        assert_eq!(result.action, Action::SeeOther(there(), Some(secs(2))));
+        let bare_move = response(status, &[("location", "/jobs/8")], "");
+        assert_eq!(case.polled(&bare_move).action, Action::Poll(there(), None));
+    }
+    let see = to(303, "/jobs/8");
+    for verdict in [case.polled(&see), followed(&see, &case.context())] {
+        assert_eq!(verdict.action, Action::SeeOther(there(), Some(secs(2))));
+    }
+    for status in [301, 302, 303, 307, 308] {
+        let away = to(status, "https://evil.example/");
+        let nowhere = [bare(status), response(status, &[("location", "")], "")];
+        attends(&case.polled(&away), Reason::CrossOriginRedirect);
+        attends(
+            &followed(&away, &case.context()),
+            Reason::CrossOriginRedirect,
+        );
+        for nowhere in &nowhere {
+            attends(&case.polled(nowhere), Reason::Protocol);
+            attends(&followed(nowhere, &case.context()), Reason::Protocol);
+        }
+    }
+    for status in [300, 304, 305, 306, 399] {
+        attends(&case.polled(&to(status, "/jobs/8")), Reason::Protocol);
+        attends(
+            &followed(&to(status, "/jobs/8"), &case.context()),
+            Reason::Protocol,
+        );
+    }
+}
+
+#[test]
+fn a08_a_word_that_nobody_knows_is_no_result_while_the_server_says_to_ask_again() {
+    let place = ("operation-location", "/jobs/8");
+    for body in [
+        r#"{"status":"crunching"}"#,
+        r#"{"state":"Phase 2"}"#,
+        r#"{"status":""}"#,
+        r#"{"status":"ok","state":"crunching"}"#,
+    ] {
+        let asks = |lines: &[(&str, &str)]| case().polled(&response(200, lines, body));
+        runs(&asks(&[("retry-after", "5")]), Some(secs(5)));
+        runs(&asks(&[("retry-after-ms", "5000")]), Some(secs(5)));
+        runs(&asks(&[("operation-location", URL)]), None);
+        assert_eq!(
+            asks(&[place]).action,
+            Action::Poll("https://api.example/jobs/8".into(), None)
+        );
+        succeeds(&asks(&[]), Replayed::No);
+        // A quota says when the next request may come, not that there is more to come.
+        succeeds(&asks(&[("ratelimit", "\"a\";r=0;t=9")]), Replayed::No);
+    }
+    for body in [
+        r#"{"status":"Succeeded"}"#,
+        r#"{"state":"COMPLETED"}"#,
+        r#"{"status":"paid","state":"running"}"#,
+        r#"{"done":true,"status":"crunching"}"#,
+        r#"{"id":7}"#,
+        r#"{"status":200}"#,
+    ] {
+        for line in [("retry-after", "5"), place] {
+            succeeds(&case().polled(&response(200, &[line], body)), Replayed::No);
+        }
+    }
+    for word in ["failed", "Errored", "timed_out", "rejected", "expired"] {
+        let body = format!(r#"{{"state":"{word}"}}"#);
+        for lines in [&[][..], &[("retry-after", "5")], &[place]] {
+            attends(
+                &case().polled(&response(200, lines, &body)),
+                Reason::WorkFailed,
+            );
+        }
+    }
+}
+
+#[test]
+fn e27_a_poll_that_moved_and_is_gone_there_is_asked_for_under_the_same_key() {
+    let moved = response(308, &[("location", "/jobs/8")], "");
+    let case = case();
+    let Action::Poll(url, None) = case.polled(&moved).action else {
+        panic!("it is still a poll");
+    };
+    let there = Context {
+        url: &url,
+        ..case.context()
+    };
+    let gone = polled(&bare(404), &there);
+    assert_eq!(again(&gone).once, Some(Once::PollLost));
+    let running = polled(&json(200, r#"{"status":"running"}"#), &there);
+    runs(&running, None);
 }
 
 #[test]

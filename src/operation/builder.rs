@@ -211,7 +211,7 @@ impl OperationBuilder {
     ///
     /// # Errors
     /// Every mistake in the request; another request under the same intent; a journal that cannot
-    /// promise durability. Nothing was sent in any of these cases.
+    /// promise durability. Nothing was sent by this call in any of these cases.
     pub async fn begin(mut self) -> Result<Operation, Error> {
         let generation = self.take_over_previous().await?;
         self.check()?;

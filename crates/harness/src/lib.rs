@@ -1,0 +1,4 @@
+//! Proof: what is promised is tried under every fault that can be made, and the tests are tried by
+//! planted bugs.
+
+pub mod sim;

@@ -6,15 +6,16 @@ mod deferred;
 mod drive;
 mod flight;
 
-pub(crate) use builder::is_credential;
 pub use builder::{ClientBuilder, Parts};
+pub(crate) use builder::{is_credential, is_framing};
 pub use credentials::{Asked, Credentials, CredentialsError};
 
 use crate::clock::{Clock, Dice};
 use crate::entry::{Entry, Grade, Scope};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Journal, Listing, Query, Reaped, Retention, Select};
-use crate::key::Reference;
+use crate::key::{Key, Reference};
+use crate::machine::may_have_left;
 use crate::message::Origin;
 use crate::operation::{Operation, OperationBuilder};
 use crate::profile::Profile;
@@ -23,7 +24,7 @@ use crate::retry::budget::Budget;
 use crate::seal::{Body, Keeper};
 use crate::transport::Transport;
 use flight::Flights;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -69,6 +70,7 @@ pub(crate) struct Inner {
     pub(crate) settled_for: Duration,
     pub(crate) tombstones_for: Duration,
     pub(crate) flights: Flights,
+    parked: Mutex<HashSet<Key>>,
     budgets: Mutex<HashMap<Origin, Budget>>,
 }
 
@@ -245,15 +247,21 @@ impl Client {
 }
 
 impl Inner {
+    fn profile(&self, name: &str) -> Option<Profile> {
+        let mut own = self.profiles.iter();
+        let own = own.find(|profile| profile.name() == name).cloned();
+        own.or_else(|| Profile::named(name))
+    }
+
+    /// Whether an operation with this profile could be resumed by a client like this one.
+    pub(crate) fn knows_profile(&self, name: &str) -> bool {
+        self.profile(name).is_some()
+    }
+
     /// The profile that an entry was begun with.
     pub(crate) fn profile_of(&self, entry: &Entry) -> Result<Profile, Error> {
         let name = &*entry.frozen.profile;
-        let own = self
-            .profiles
-            .iter()
-            .find(|profile| profile.name() == name)
-            .cloned();
-        own.or_else(|| Profile::named(name)).ok_or_else(|| {
+        self.profile(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidConfiguration,
                 format!(
@@ -262,7 +270,7 @@ impl Inner {
                 ),
             )
             .about(entry.reference())
-            .after(entry.progress.attempts, entry.progress.maybe_applied)
+            .after(entry.progress.attempts, may_have_left(&entry.progress))
         })
     }
 

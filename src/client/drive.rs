@@ -1,6 +1,6 @@
 //! The one loop: it carries out what the machine decides, and decides nothing itself.
 
-use super::{Asked, Inner};
+use super::{Asked, Inner, is_framing};
 use crate::entry::{Entry, Kept, Owner, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Flush, JournalError, JournalErrorKind, Liveness, Write};
@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// How often a waiting process looks whether another one is done, at the least.
 const JOIN_EVERY: Duration = Duration::from_millis(200);
+/// How long after its begin an operation may be sent without a look at what others did to it.
+const FRESH: Duration = Duration::from_secs(1);
 /// A longer sleep is cut up, so that a laptop that was asleep notices when it wakes.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
@@ -31,7 +33,10 @@ impl Inner {
     pub(crate) async fn drive(&self, operation: &Operation) -> Result<Outcome, Error> {
         let key = operation.key();
         trace::within(&key, async {
-            let _flight = self.flights.enter(&key).await;
+            let (_flight, waited) = self.flights.enter(&key).await;
+            if waited && let Some(entry) = self.landed(operation).await? {
+                return self.conclude(operation, entry);
+            }
             loop {
                 let mine = match self.acquire(operation).await? {
                     Acquired::Mine(mine) => mine,
@@ -47,29 +52,27 @@ impl Inner {
         .await
     }
 
+    /// How the flight ended that this caller waited for, unless there is more to do.
+    async fn landed(&self, operation: &Operation) -> Result<Option<Entry>, Error> {
+        let entry = self.load(operation).await?;
+        operation.learn(&entry);
+        let over = matches!(entry.progress.phase, Phase::Attention(_) | Phase::Deferred);
+        Ok((over || entry.progress.phase.is_settled()).then_some(entry))
+    }
+
     /// Gets the right to drive: at once for what we began, by a claim for all else.
     async fn acquire(&self, operation: &Operation) -> Result<Acquired, Error> {
-        let held = {
-            let mut state = operation.state();
-            state
-                .held
-                .take()
-                .map(|receipt| (state.entry.clone(), receipt))
-        };
-        if let Some((entry, receipt)) = held {
-            return Ok(Acquired::Mine(Box::new(Mine {
-                entry,
-                receipt,
-                surely_unsent: true,
-            })));
+        if let Some(mine) = self.take_fresh(operation) {
+            return Ok(Acquired::Mine(mine));
         }
         let started = self.clock.now();
         loop {
             let entry = self.load(operation).await?;
-            {
-                let mut state = operation.state();
-                state.maybe_sent |= entry.progress.maybe_applied;
-                state.entry = entry.clone();
+            operation.learn(&entry);
+            match self.take_held(operation, &entry).await? {
+                Held::Mine(mine) => return Ok(Acquired::Mine(mine)),
+                Held::Again => continue,
+                Held::Void => {}
             }
             if entry.frozen.scope != self.scope {
                 return Err(operation.blame(other_scope(&entry, self)));
@@ -86,6 +89,53 @@ impl Inner {
             operation.updates.tell(&Update::Joined);
             let jitter = Duration::from_millis(self.dice.roll() % 200);
             self.clock.sleep(JOIN_EVERY + jitter).await;
+        }
+    }
+
+    /// What was begun a moment ago and has not been touched since needs no second look.
+    fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
+        let mut state = operation.state();
+        let untouched = self.flights.end_hold(state.entry.key());
+        let (now, begun) = (self.clock.now().wall, state.entry.progress.window_start);
+        if !untouched || now < begun || now.since(begun) > FRESH {
+            return None;
+        }
+        let receipt = state.held.take()?;
+        Some(Box::new(Mine {
+            entry: state.entry.clone(),
+            receipt,
+            surely_unsent: true,
+        }))
+    }
+
+    /// What we began and still hold is ours, and surely unsent: no claim is needed.
+    ///
+    /// If it lay unsent for long, its window has to begin again, durably, before anything is sent:
+    /// it is let go, and the claim that follows sees to that.
+    async fn take_held(&self, operation: &Operation, entry: &Entry) -> Result<Held, Error> {
+        let age = self.clock.now().wall.since(entry.progress.window_start);
+        {
+            let mut state = operation.state();
+            // Somebody else may have taken over what we began: then our receipt is void.
+            let current = |receipt: &Receipt| receipt.revision() == entry.progress.revision;
+            match state.held.take().filter(current) {
+                None => return Ok(Held::Void),
+                Some(receipt) if age <= entry.progress.window / 2 => {
+                    return Ok(Held::Mine(Box::new(Mine {
+                        entry: entry.clone(),
+                        receipt,
+                        surely_unsent: true,
+                    })));
+                }
+                receipt => state.held = receipt,
+            }
+        }
+        let unsent = machine::release(&entry.progress, true);
+        match self.record(entry, &unsent, Flush::Full).await {
+            Err(error) if error.kind() != JournalErrorKind::Stale => {
+                Err(operation.blame(error.into()))
+            }
+            _ => Ok(Held::Again),
         }
     }
 
@@ -118,6 +168,7 @@ impl Inner {
         };
         match self.record(&claimed, &claimed.progress, Flush::Full).await {
             Ok(receipt) => {
+                self.flights.end_hold(claimed.key());
                 trace::claimed(&claimed, entry.progress.owner != Owner::NONE);
                 Ok(Claimed::Mine(Box::new(Mine {
                     entry: claimed,
@@ -132,7 +183,7 @@ impl Inner {
 
     /// The entry as the journal has it now.
     pub(crate) async fn load(&self, operation: &Operation) -> Result<Entry, Error> {
-        let (slot, key) = (operation.state().entry.slot, operation.key());
+        let (slot, key) = operation.handle();
         match self.journal.load(slot, key).await {
             Ok(Some(entry)) => Ok(entry),
             Ok(None) => Err(operation.blame(Error::new(
@@ -149,6 +200,13 @@ impl Inner {
         progress: &Progress,
         flush: Flush,
     ) -> Result<Receipt, JournalError> {
+        self.journal
+            .record(self.written(entry, progress, flush))
+            .await
+    }
+
+    /// A progress as the journal keeps it: an answer is kept as the body is.
+    fn written(&self, entry: &Entry, progress: &Progress, flush: Flush) -> Write {
         let mut progress = progress.clone();
         if let Some(answer) = &mut progress.answer
             && let Kept::Plain(bytes) = &answer.body
@@ -159,25 +217,19 @@ impl Inner {
                 .keep(mode, bytes, &entry.frozen, Part::Answer, self.nonce());
             answer.body = kept.unwrap_or(Kept::NotKept);
         }
-        let write = Write {
+        Write {
             slot: entry.slot,
             key: entry.key().clone(),
             expected: progress.revision - 1,
             progress,
             flush,
-        };
-        self.journal.record(write).await
+        }
     }
 
     /// Starts a write without waiting for it: a future that is dropped cannot await.
-    pub(crate) fn let_go(&self, entry: &Entry, progress: Progress) {
-        let mut write = Box::pin(self.journal.record(Write {
-            slot: entry.slot,
-            key: entry.key().clone(),
-            expected: progress.revision - 1,
-            progress,
-            flush: Flush::Normal,
-        }));
+    pub(crate) fn let_go(&self, entry: &Entry, progress: &Progress, flush: Flush) {
+        let write = self.written(entry, progress, flush);
+        let mut write = Box::pin(self.journal.record(write));
         let _ = write.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
 
@@ -185,7 +237,7 @@ impl Inner {
     fn conclude(&self, operation: &Operation, entry: Entry) -> Result<Outcome, Error> {
         let progress = &entry.progress;
         match progress.phase {
-            Phase::Succeeded | Phase::Rejected => self.recovered(&entry),
+            Phase::Succeeded | Phase::Rejected => self.recovered(operation, &entry),
             Phase::Attention(reason) => Err(operation.blame(Error::attention(reason))),
             Phase::Abandoned => Err(operation.blame(Error::new(
                 ErrorKind::Ended(Phase::Abandoned),
@@ -193,21 +245,26 @@ impl Inner {
             ))),
             _ => {
                 let until = progress.not_before.unwrap_or_default();
+                super::deferred::later(operation, until);
                 Err(operation.blame(Error::deferred(until, self.clock.now().wall)))
             }
         }
     }
 
     /// The outcome that a settled entry holds.
-    pub(crate) fn recovered(&self, entry: &Entry) -> Result<Outcome, Error> {
+    pub(crate) fn recovered(&self, operation: &Operation, entry: &Entry) -> Result<Outcome, Error> {
+        if let Some(error) = given_up(&entry.progress) {
+            return Err(operation.blame(error));
+        }
         let answer = entry.progress.answer.as_ref();
         let content = match answer.map(|answer| &answer.body) {
             None | Some(Kept::NotKept) => Content::NotKept,
             Some(Kept::Lost) => Content::Lost,
             Some(Kept::TooLarge) => Content::TooLarge,
-            Some(kept) => match self.keeper.open(kept, &entry.frozen, Part::Answer)? {
-                Some(bytes) => Content::Whole(bytes),
-                None => Content::NotKept,
+            Some(kept) => match self.keeper.open(kept, &entry.frozen, Part::Answer) {
+                Ok(Some(bytes)) => Content::Whole(bytes),
+                Ok(None) => Content::NotKept,
+                Err(error) => return Err(operation.blame(error)),
             },
         };
         Ok(Outcome::of(entry, content, true))
@@ -236,6 +293,12 @@ enum Acquired {
     Ended(Entry),
 }
 
+enum Held {
+    Mine(Box<Mine>),
+    Again,
+    Void,
+}
+
 enum Claimed {
     Mine(Box<Mine>),
     Held,
@@ -253,6 +316,10 @@ struct Ride<'a> {
     receipt: Option<Receipt>,
     refresh: bool,
     sending: bool,
+    /// A revision that the journal was told to write and has not answered for.
+    pending: Option<(Progress, Flush)>,
+    /// How many attempts the journal knew of when we last wrote: more are somebody else's.
+    noted: u32,
     over: bool,
 }
 
@@ -263,7 +330,10 @@ impl<'a> Ride<'a> {
             receipt,
             surely_unsent,
         } = mine;
-        let origin = inner.check_origin(&entry.frozen.url)?;
+        let origin = inner
+            .check_origin(&entry.frozen.url)
+            .map_err(|error| operation.blame(error))?;
+        let noted = entry.progress.attempts;
         let machine = Machine::new(Task {
             entry: entry.clone(),
             body: operation.body()?,
@@ -282,6 +352,8 @@ impl<'a> Ride<'a> {
             receipt: Some(receipt),
             refresh: false,
             sending: false,
+            pending: None,
+            noted,
             over: false,
         })
     }
@@ -300,8 +372,14 @@ impl<'a> Ride<'a> {
             let decision = self.machine.step(event, tick);
             event = match decision {
                 Decision::Record { progress, flush } => {
-                    match self.inner.record(&self.entry, &progress, flush).await {
-                        Ok(receipt) => Event::Recorded(receipt),
+                    let (progress, _) = self.pending.insert((*progress, flush));
+                    let written = self.inner.record(&self.entry, progress, flush).await;
+                    let noted = self.pending.take().map(|(progress, _)| progress.attempts);
+                    match written {
+                        Ok(receipt) => {
+                            self.noted = noted.unwrap_or(self.noted);
+                            Event::Recorded(receipt)
+                        }
                         Err(error) => return self.not_recorded(error).await,
                     }
                 }
@@ -323,14 +401,14 @@ impl<'a> Ride<'a> {
         };
         let permit = permit.with_credentials(credentials);
         self.sending = true;
-        self.operation.state().maybe_sent = true;
+        let left_before = std::mem::replace(&mut self.operation.state().maybe_sent, true);
         let result = trace::attempt(attempt, self.inner.transport.send(permit)).await;
         self.sending = false;
         match result {
             Ok(response) => Event::Answered(response),
             Err(failure) => {
-                if failure.sent == Sent::No && !self.machine.in_doubt() {
-                    self.operation.state().maybe_sent = false;
+                if failure.sent == Sent::No {
+                    self.operation.state().maybe_sent = left_before;
                 }
                 Event::Failed(failure)
             }
@@ -370,10 +448,28 @@ impl<'a> Ride<'a> {
             scope: self.inner.scope.clone(),
             refresh,
         };
-        source.headers(asked).await.map_err(|error| {
-            let why = format!("the credentials callback failed: {error}");
-            Failure::new(FailureKind::Queued, Sent::No, why)
-        })
+        let failed = |why: String| Failure::new(FailureKind::Queued, Sent::No, why);
+        let lines = source
+            .headers(asked)
+            .await
+            .map_err(|error| failed(format!("the credentials callback failed: {error}")))?;
+        if let Some((name, _)) = lines.iter().find(|(name, _)| self.is_taken(name)) {
+            return Err(failed(format!(
+                "the credentials callback gave a line {name}, which the request has already; leave it \
+                 out"
+            )));
+        }
+        Ok(lines)
+    }
+
+    /// Whether the frozen request, or the transport, sets this header.
+    fn is_taken(&self, name: &str) -> bool {
+        let frozen = &self.entry.frozen;
+        let key = frozen
+            .key_line
+            .as_ref()
+            .map_or("idempotency-key", |(name, _)| name);
+        name.eq_ignore_ascii_case(key) || frozen.headers.get(name).is_some() || is_framing(name)
     }
 
     fn reauthorise(&mut self) -> Event {
@@ -418,7 +514,10 @@ impl<'a> Ride<'a> {
             End::Settled => {
                 let phase = self.machine.progress().phase;
                 self.operation.updates.tell(&Update::Settled(phase));
-                return Ok(self.outcome());
+                return match given_up(self.machine.progress()) {
+                    None => Ok(self.outcome()),
+                    Some(error) => Err(self.operation.blame(error)),
+                };
             }
             End::Attention(reason) => {
                 self.operation.updates.tell(&Update::Attention(reason));
@@ -426,10 +525,14 @@ impl<'a> Ride<'a> {
             }
             End::Deferred(until) => {
                 self.operation.updates.tell(&Update::Deferred { until });
-                super::deferred::later(&self.operation.client, &self.entry, until);
+                super::deferred::later(self.operation, until);
                 Error::deferred(until, self.inner.clock.now().wall)
             }
-            End::NotSent => Error::new(ErrorKind::NotSent, "nothing could be sent"),
+            End::NotApplied => Error::new(
+                ErrorKind::NotApplied,
+                "given up for now, and no attempt can have had an effect; it stays in the journal \
+                 and goes on under the same key when it is resumed",
+            ),
         };
         Err(self.operation.blame(error.because(self.machine.progress())))
     }
@@ -452,7 +555,7 @@ impl<'a> Ride<'a> {
     fn store_progress(&self) {
         let mut state = self.operation.state();
         state.entry.progress = self.machine.progress().clone();
-        state.maybe_sent = self.machine.in_doubt() || state.entry.progress.answer.is_some();
+        state.maybe_sent |= self.machine.in_doubt();
     }
 
     /// The journal did not take a write: somebody else wrote first, or it is in trouble.
@@ -475,9 +578,16 @@ impl<'a> Ride<'a> {
     }
 
     /// Somebody else moved the entry while the final answer came in: the first final word stands.
+    ///
+    /// Except where ours leans on nothing having left before and others have sent since: a refusal of
+    /// our attempt says nothing about theirs.
     async fn insist(&mut self) -> Result<Option<Outcome>, Error> {
+        let firm = self.machine.in_doubt();
         loop {
             let current = self.inner.load(self.operation).await?;
+            if !firm && current.progress.attempts > self.noted {
+                return self.step_aside().await;
+            }
             if current.progress.phase.is_settled() {
                 self.over = true;
                 self.operation.state().entry = current.clone();
@@ -486,6 +596,7 @@ impl<'a> Ride<'a> {
             let mut progress = self.machine.progress().clone();
             progress.revision = current.progress.revision + 1;
             progress.epoch = current.progress.epoch + 1;
+            progress.attempts = progress.attempts.max(current.progress.attempts);
             match self.inner.record(&self.entry, &progress, Flush::Full).await {
                 Ok(_) => return self.finish(End::Settled).map(Some),
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
@@ -511,16 +622,34 @@ impl<'a> Ride<'a> {
 
 impl Drop for Ride<'_> {
     fn drop(&mut self) {
-        if self.over || !self.machine.progress().phase.is_open() {
+        if self.over {
+            return;
+        }
+        // A write that nobody waits for any more may never have been started: start it again. If it
+        // was, this one bounces.
+        if let Some((progress, flush)) = self.pending.take() {
+            self.inner.let_go(&self.entry, &progress, flush);
+        }
+        if !self.machine.progress().phase.is_open() {
             return;
         }
         let surely_unsent = !self.sending && !self.machine.in_doubt();
         let progress = machine::release(self.machine.progress(), surely_unsent);
-        self.inner.let_go(&self.entry, progress.clone());
-        let mut state = self.operation.state();
-        state.entry.progress = progress;
-        state.maybe_sent = !surely_unsent;
+        self.inner.let_go(&self.entry, &progress, Flush::Normal);
+        self.operation.state().entry.progress = progress;
     }
+}
+
+/// An operation that the transport refused for good before anything was sent: no server's word.
+fn given_up(progress: &Progress) -> Option<Error> {
+    let no_answer = progress.answer.is_none() && progress.note.is_none();
+    (progress.phase == Phase::Rejected && no_answer).then(|| {
+        Error::new(
+            ErrorKind::Ended(Phase::Rejected),
+            "it was given up before anything was sent; mend the cause, then `repeat` it",
+        )
+        .because(progress)
+    })
 }
 
 fn other_scope(entry: &Entry, inner: &Inner) -> Error {

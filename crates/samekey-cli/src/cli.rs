@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 Examples:
-  samekey mock --fault drop-after-commit*1 &
+  samekey mock --fault 'drop-after-commit*1' &
   samekey send POST http://127.0.0.1:8480/orders --json '{\"sku\":\"a\",\"qty\":1}'
   samekey list
 
 Exit codes: 0 succeeded, 2 usage, 3 rejected by the server, 4 not known yet (the reference was
 printed), 5 the journal cannot be used.
-Settings per host: config.toml in the platform's configuration folder; `samekey doctor` says where.";
+Settings per host: config.toml in the platform's configuration folder; `samekey doctor` says where.
+Environment: SAMEKEY_JOURNAL, SAMEKEY_SCOPE, SAMEKEY_APPLICATION, SAMEKEY_CONFIG, NO_COLOR.";
 
 /// One action, one key, on every try: requests that survive Ctrl-C, power loss and you.
 #[derive(Debug, Parser)]
@@ -29,25 +30,44 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Common options")]
 pub(crate) struct Common {
-    /// The journal [default: one file per application in the platform's data folder]
-    #[arg(long, global = true, value_name = "FILE", env = "SAMEKEY_JOURNAL")]
-    #[arg(hide_env_values = true)]
+    /// The journal [default: one per application, in the platform's data folder]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "SAMEKEY_JOURNAL",
+        hide_env = true
+    )]
     pub(crate) journal: Option<PathBuf>,
     /// The account or user to act for; never a secret
-    #[arg(long, global = true, value_name = "NAME", env = "SAMEKEY_SCOPE")]
-    #[arg(hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "SAMEKEY_SCOPE",
+        hide_env = true
+    )]
     pub(crate) scope: Option<String>,
     /// The application whose journal and operations are meant [default: samekey]
-    #[arg(long, global = true, value_name = "NAME", env = "SAMEKEY_APPLICATION")]
-    #[arg(hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "SAMEKEY_APPLICATION",
+        hide_env = true
+    )]
     pub(crate) application: Option<String>,
-    /// The configuration file [default: samekey/config.toml in the platform's folder]
-    #[arg(long, global = true, value_name = "FILE", env = "SAMEKEY_CONFIG")]
-    #[arg(hide_env_values = true)]
+    /// The configuration file [default: in the platform's configuration folder]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "SAMEKEY_CONFIG",
+        hide_env = true
+    )]
     pub(crate) config: Option<PathBuf>,
-    /// How to say it
+    /// Words and tables, or documents for programs
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
-    #[arg(hide_possible_values = false)]
     pub(crate) format: Format,
     /// Say only what went wrong
     #[arg(long, short, global = true)]
@@ -57,10 +77,9 @@ pub(crate) struct Common {
 /// For people or for programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Words and tables
     #[default]
     Text,
-    /// One document on stdout; what happens meanwhile as lines of JSON on stderr
+    // One document on stdout; what happens meanwhile as lines of JSON on stderr.
     Json,
 }
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Credentials")]
 pub(crate) struct CredentialArgs {
-    /// Send `Authorization: Bearer` with what this environment variable holds
+    /// Send `Authorization: Bearer` with what this variable holds
     #[arg(long, value_name = "VAR", value_parser = variable, conflicts_with = "basic_env")]
     bearer_env: Option<String>,
-    /// Send `Authorization: Basic` with the user:password that this environment variable holds
+    /// Send `Authorization: Basic` with the user:password in this variable
     #[arg(long, value_name = "VAR", value_parser = variable)]
     basic_env: Option<String>,
-    /// Send a header with what an environment variable holds; may be given several times
+    /// Send a header with what a variable holds; may be given several times
     #[arg(long, value_name = "NAME=VAR", value_parser = header_and_variable)]
     header_env: Vec<(String, String)>,
 }

@@ -202,14 +202,14 @@ pub(crate) fn outcome(outcome: &Outcome, intent: &str) -> Value {
     })
 }
 
-/// A body in JSON: as what it is, as text, or in base 64.
+/// A body in JSON: as text or in base 64, and as what it is if it is JSON itself.
 pub(crate) fn content(bytes: &[u8]) -> Value {
-    if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
-        return serde_json::json!({ "json": value });
-    }
-    match str::from_utf8(bytes) {
-        Ok(text) => serde_json::json!({ "text": text }),
-        Err(_) => serde_json::json!({ "base64": STANDARD.encode(bytes) }),
+    let Ok(text) = str::from_utf8(bytes) else {
+        return serde_json::json!({ "base64": STANDARD.encode(bytes) });
+    };
+    match serde_json::from_slice::<Value>(bytes) {
+        Ok(value) => serde_json::json!({ "text": text, "json": value }),
+        Err(_) => serde_json::json!({ "text": text }),
     }
 }
 

@@ -122,7 +122,7 @@ impl From<Error> for Trouble {
             ErrorKind::Journal(_) | ErrorKind::Damaged => Exit::Journal,
             ErrorKind::Attention(_)
             | ErrorKind::Deferred(_)
-            | ErrorKind::NotSent
+            | ErrorKind::NotApplied
             | ErrorKind::HeldElsewhere => Exit::Unknown,
             _ => Exit::Usage,
         };
@@ -135,7 +135,7 @@ impl From<Error> for Trouble {
         };
         Trouble {
             exit,
-            kind: kebab(&format!("{:?}", error.kind())),
+            kind: name(error.kind()),
             what: what.to_owned(),
             todo: None,
             reference: error.reference(),
@@ -153,25 +153,22 @@ impl From<JournalError> for Trouble {
 /// `Attention(WindowClosed)` as `attention-window-closed`: what a value is called in JSON.
 pub(crate) fn kebab(debug: &str) -> String {
     let mut kebab = String::new();
-    for c in debug.chars() {
-        match c {
-            '(' | ' ' | ':' | '{' => {
-                // What follows names a number or a structure, which is no part of a name.
-                if c != '(' {
-                    break;
-                }
-            }
-            ')' => break,
-            c if c.is_ascii_uppercase() => {
-                if !kebab.is_empty() {
-                    kebab.push('-');
-                }
-                kebab.push(c.to_ascii_lowercase());
-            }
-            c => kebab.push(c),
+    for c in debug.chars().filter(char::is_ascii_alphabetic) {
+        if c.is_ascii_uppercase() && !kebab.is_empty() {
+            kebab.push('-');
         }
+        kebab.push(c.to_ascii_lowercase());
     }
     kebab
+}
+
+fn name(kind: ErrorKind) -> String {
+    match kind {
+        // A time or a phase is no part of a name.
+        ErrorKind::Deferred(_) => "deferred".into(),
+        ErrorKind::Ended(_) => "ended".into(),
+        _ => kebab(&format!("{kind:?}")),
+    }
 }
 
 #[cfg(test)]
@@ -182,8 +179,10 @@ mod tests {
     #[test]
     fn names_for_json_come_from_the_library() {
         let attention = ErrorKind::Attention(Reason::WindowClosed);
-        assert_eq!(kebab(&format!("{attention:?}")), "attention-window-closed");
-        assert_eq!(kebab("NotSent"), "not-sent");
+        assert_eq!(name(attention), "attention-window-closed");
+        assert_eq!(name(ErrorKind::NotApplied), "not-applied");
+        let deferred = ErrorKind::Deferred(samekey::Timestamp::from_millis(1));
+        assert_eq!(name(deferred), "deferred");
     }
 
     #[test]

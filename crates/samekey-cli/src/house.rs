@@ -8,7 +8,7 @@ use crate::exit::{Exit, Trouble};
 use crate::when;
 use clap::ValueEnum;
 use samekey::entry::Entry;
-use samekey::journal::{Damaged, Journal, Listing, Query, SqliteJournal};
+use samekey::journal::{Damaged, Journal, JournalErrorKind, Listing, Query, SqliteJournal};
 use samekey::platform::native::default_journal_path;
 use samekey::{
     Body, Client, Key, Operation, Origin, Policy, Profile, Reference, Scope, SealingKey,
@@ -27,11 +27,11 @@ const SEALING_KEY: &str = "SAMEKEY_SEALING_KEY";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Keep {
-    /// The bytes; the file is readable by its owner only
+    // The bytes; the file is readable by its owner only.
     Stored,
-    /// Only a fingerprint: the body is given again to resume
+    // Only a fingerprint: the body is given again to resume.
     Fingerprint,
-    /// The bytes, encrypted under the key in $SAMEKEY_SEALING_KEY (64 hex digits)
+    // The bytes, encrypted under a key from an environment variable.
     Sealed,
 }
 
@@ -208,7 +208,12 @@ impl House {
         if !self.path.exists() {
             return Ok(None);
         }
-        Ok(Some(SqliteJournal::open_read_only(&self.path)?))
+        match SqliteJournal::open_read_only(&self.path) {
+            Ok(journal) => Ok(Some(journal)),
+            // Another process is just making it, or died over that.
+            Err(error) if error.kind() == JournalErrorKind::Blank => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The journal, which has to be there because something in it is meant.

@@ -112,7 +112,7 @@ impl View<'_> {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg}") {
             bar.set_style(style);
         }
         View {
@@ -236,11 +236,21 @@ impl View<'_> {
                 short(now.saturating_sub(*since))
             ),
         };
-        self.bar.set_message(message);
+        self.bar.set_message(fitting(&message, 0));
         self.bar.tick();
     }
 
     fn clear(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// What fits on one line of the terminal beside `taken` columns.
+///
+/// Four columns stay free, for the spinner and for the `^C` that a terminal echoes: were the line
+/// full, that would begin another one, and the line above could not be cleared any more.
+pub(crate) fn fitting(text: &str, taken: usize) -> String {
+    let columns = console::Term::stderr().size_checked();
+    let columns = columns.map_or(100, |(_, columns)| usize::from(columns));
+    console::truncate_str(text, columns.saturating_sub(taken + 6), "…").into_owned()
 }

@@ -15,10 +15,18 @@ async fn main() {
     let file = args.next().unwrap_or_else(|| "mock.png".into());
     let width = args.next().unwrap_or_else(|| "1280".into());
     let height = args.next().unwrap_or_else(|| "1000".into());
-    let Some(browser) = browser::find() else { return };
-    let mock = samekey_mock::Mock::builder().start().await.expect("a free port");
+    let Some(browser) = browser::find() else {
+        return;
+    };
+    let mock = samekey_mock::Mock::builder()
+        .start()
+        .await
+        .expect("a free port");
     scene::fifty(&mock).await;
-    let (shot, size) = (format!("--screenshot={file}"), format!("--window-size={width},{height}"));
+    let (shot, size) = (
+        format!("--screenshot={file}"),
+        format!("--window-size={width},{height}"),
+    );
     browser::run(&browser, &[&shot, &size], &mock.url()).await;
     println!("{file}");
 }

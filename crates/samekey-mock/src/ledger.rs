@@ -171,6 +171,8 @@ pub struct KeyRow {
     pub state: Option<State>,
     /// When it was created, while the store knows.
     pub created: Option<Millis>,
+    /// When its present or last worker took it, while the store knows.
+    pub locked_at: Option<Millis>,
     /// The published end of its life, while the store knows.
     pub expires: Option<Millis>,
     /// How often something happened under it.
@@ -374,6 +376,7 @@ fn key_rows(rows: &Rows, requests: &[Request]) -> Vec<KeyRow> {
                 slot,
                 state: None,
                 created: None,
+                locked_at: None,
                 expires: None,
                 effects: 0,
                 requests: 0,
@@ -390,6 +393,7 @@ fn key_rows(rows: &Rows, requests: &[Request]) -> Vec<KeyRow> {
         let row = &mut order[at];
         row.state = Some(record.state);
         row.created = Some(record.created);
+        row.locked_at = Some(record.locked_at);
         row.expires = Some(record.expires);
     }
     for effect in &rows.effects {

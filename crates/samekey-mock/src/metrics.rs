@@ -92,7 +92,7 @@ pub(crate) fn gauges(ledger: &Ledger, lock_limit: Millis, now: Millis, store_dow
         keys: ledger.keys().iter().filter(|k| k.state.is_some()).count(),
         in_flight: state(State::InFlight).count(),
         stale_locks: state(State::InFlight)
-            .filter(|k| k.created.is_some_and(|at| now - at >= lock_limit))
+            .filter(|k| k.locked_at.is_some_and(|at| now - at >= lock_limit))
             .count(),
         review: state(State::Review).count(),
         effects: ledger.effects().len(),

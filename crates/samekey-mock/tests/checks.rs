@@ -1,11 +1,15 @@
 //! Everything over real sockets: the duties M1 to M32, the verification checklist, the faults.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 #[path = "checks/browser.rs"]
 mod browser;
 #[path = "checks/checklist.rs"]
 mod checklist;
 #[path = "checks/client.rs"]
 mod client;
+#[path = "checks/driver.rs"]
+mod driver;
 #[path = "checks/duties.rs"]
 mod duties;
 #[path = "checks/faults.rs"]

@@ -9,7 +9,7 @@ use crate::out::Out;
 use crate::when::{now, short};
 use console::Style;
 use samekey::entry::Liveness;
-use samekey::journal::{Query, SqliteJournal};
+use samekey::journal::{JournalErrorKind, Query, SqliteJournal};
 use samekey::{Phase, Timestamp};
 use serde::Serialize;
 use std::path::Path;
@@ -141,6 +141,10 @@ async fn journal(report: &mut Report, house: &House) {
     }
     let journal = match SqliteJournal::open_read_only(path) {
         Ok(journal) => journal,
+        Err(error) if error.kind() == JournalErrorKind::Blank => {
+            report.note(State::Ok, error.to_string());
+            return;
+        }
         Err(error) => {
             report.advise(State::Bad, error.to_string(), Some(keep_it(path)));
             return;

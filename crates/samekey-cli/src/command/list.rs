@@ -43,13 +43,13 @@ pub(crate) struct Filter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum State {
-    /// Work on it goes on, now or when it is resumed
+    // Work on it goes on, now or when it is resumed.
     Open,
-    /// A person has to look
+    // A person has to look.
     Attention,
-    /// What `resume --all` takes up: open, or given up for a time
+    // What `resume --all` takes up: open, or given up for a time.
     Unfinished,
-    /// It has ended
+    // It has ended.
     Settled,
     Ready,
     Sending,

@@ -2,15 +2,17 @@
 
 use crate::exit::{Exit, Trouble};
 use crate::out::Out;
+use samekey_mock::{Fault, Naughty};
+use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
 Examples:
-  samekey mock                                     in memory, on port 8480
-  samekey mock --port 0 --port-file port.txt       a free port, written to a file for scripts
-  samekey mock --fault drop-after-commit*3         loses the next three answers
+  samekey mock                                    # in memory, on port 8480
+  samekey mock --port 0 --port-file port.txt      # a free port, written to a file for scripts
+  samekey mock --fault 'drop-after-commit*3'      # loses the next three answers
   samekey mock --fault drop-after-commit --fault-rate 0.3 --delay 50..500
-  samekey mock --profile stripe --file shop.db     answers like Stripe, and keeps its state
-  samekey mock --list                              all faults and switches
+  samekey mock --profile stripe --file shop.db    # answers like Stripe, and keeps its state
+  samekey mock --list                             # all faults and switches
 
 It listens on loopback only and is not for production. Its page at / shows what happened.";
 
@@ -51,10 +53,31 @@ impl clap::Args for MockArgs {
 }
 
 pub(crate) async fn run(args: Mock, out: &Out) -> Result<Exit, Trouble> {
-    let _ = out;
-    match samekey_mock::run(args.args.0).await {
+    let args = args.args.0;
+    let ran = if !out.is_json() {
+        samekey_mock::run(args).await
+    } else if args.wants_list() {
+        out.document(&json!({ "faults": Fault::examples(), "switches": switches() }));
+        Ok(())
+    } else {
+        let started = |mock: &samekey_mock::Mock| {
+            out.document(&json!({ "event": "listening", "url": mock.url() }));
+        };
+        let stopping = |mock: &samekey_mock::Mock| {
+            let effects = mock.ledger().effects().len();
+            out.document(&json!({ "event": "stopping", "effects": effects }));
+        };
+        samekey_mock::serve(args, started, stopping).await
+    };
+    match ran {
         Ok(()) => Ok(Exit::Fine),
         Err(error) => Err(Trouble::usage(format!("the mock cannot run: {error}"))
             .todo("choose another port with --port, or 0 for a free one")),
     }
+}
+
+fn switches() -> Vec<Value> {
+    let switches = Naughty::ALL.iter();
+    let described = switches.map(|s| json!({ "name": s.name(), "about": s.about() }));
+    described.collect()
 }

@@ -29,13 +29,15 @@ Examples:
 The reference is printed on stderr before the first byte leaves, the answer's body on stdout.
 With --intent the same action asked for again joins the first, or is answered from the journal:
 nothing is sent twice. Without it each call is an action of its own.
+With --body fingerprint the journal keeps no body: give it again to resume. With --body sealed it is
+encrypted under the key in $SAMEKEY_SEALING_KEY (32 random bytes as 64 hex digits).
 Exit codes: 0 succeeded, 2 usage, 3 rejected, 4 not known yet (resume it), 5 journal fault.";
 
 /// Send one request under one key until its outcome is known
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Send {
-    /// POST or PATCH; PUT and DELETE need no key and get one with --with-key
+    /// POST or PATCH; PUT and DELETE get a key only with --with-key
     #[arg(required_unless_present = "repeat")]
     method: Option<String>,
     /// Where to send it
@@ -43,29 +45,29 @@ pub(crate) struct Send {
     url: Option<String>,
     #[command(flatten)]
     body: BodyArgs,
-    /// A header line that every attempt carries; credentials are given by variables instead
+    /// A header line of every attempt; no credentials, see below
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = header)]
     #[arg(requires = "url")]
     headers: Vec<(String, String)>,
-    /// Your stable name of the action, such as invoice/42/pay: it finds the key again
+    /// Your stable name of the action, such as invoice/42/pay
     #[arg(long, value_name = "NAME", conflicts_with = "repeat")]
     intent: Option<String>,
     /// Repeat this earlier action on purpose, under a key of its own
     #[arg(long, value_name = "REF")]
     repeat: Option<Wanted>,
-    /// Repeat although the earlier outcome is not known: it may then happen twice
+    /// Repeat although its outcome is not known: it may happen twice
     #[arg(long, requires = "repeat")]
     even_if_unresolved: bool,
     /// Send the key with a PUT or DELETE too
     #[arg(long, requires = "url")]
     with_key: bool,
-    /// How the server speaks: default, ietf_draft, stripe, adyen, paypal, …, none
+    /// How the server speaks: default, ietf_draft, stripe, adyen, …, none
     #[arg(long, value_name = "NAME", value_parser = profile_named)]
     profile: Option<Profile>,
-    /// How long the server remembers a key, if you know better than the profile
+    /// How long the server remembers a key [default: as the profile says]
     #[arg(long, value_name = "TIME", value_parser = when::parse_duration)]
     window: Option<Duration>,
-    /// What the journal keeps of the body and the answer [default: stored]
+    /// What the journal keeps of body and answer [default: stored]
     #[arg(long = "body", value_name = "HOW")]
     keep: Option<Keep>,
     #[command(flatten)]
@@ -181,8 +183,11 @@ fn refused(error: Error, house: &House) -> Trouble {
     let Some(reference) = reference else {
         return trouble.nothing_was_sent();
     };
+    let what = trouble.what().to_owned();
     match kind {
-        ErrorKind::FingerprintMismatch => trouble.todo(format!(
+        ErrorKind::FingerprintMismatch => trouble
+            .reworded(what.split("; use another intent").next().unwrap_or(&what))
+            .todo(format!(
             "look at the earlier one: {}\n  then choose another --intent, or --repeat {reference} for a \
              deliberate repeat",
             house.hint(&format!("show {reference}"))
@@ -288,11 +293,9 @@ pub(crate) fn explain(error: Error, operation: &Operation, house: &House) -> Tro
         ErrorKind::Deferred(until) => {
             trouble.todo(format!("after {}: {resume}", when::moment(until)))
         }
-        ErrorKind::NotSent => trouble
-            .todo(format!(
-                "nothing has happened yet; try again with: {resume}"
-            ))
-            .nothing_was_sent(),
+        ErrorKind::NotApplied => trouble.todo(format!(
+            "nothing has happened yet; try again with: {resume}"
+        )),
         ErrorKind::HeldElsewhere => {
             trouble.todo(format!("see how it goes: {}", house.hint("watch")))
         }

@@ -232,11 +232,8 @@ fn body(body: &KeptBody) -> String {
     };
     match &body.content {
         Some(content) => {
-            let text = match content.get("json").or_else(|| content.get("text")) {
-                Some(serde_json::Value::String(text)) => text.clone(),
-                Some(value) => value.to_string(),
-                None => content.to_string(),
-            };
+            let text = content.get("text").or_else(|| content.get("base64"));
+            let text = text.and_then(serde_json::Value::as_str).unwrap_or_default();
             format!("{kept}: {text}")
         }
         None => kept,

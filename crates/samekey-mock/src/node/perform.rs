@@ -92,7 +92,7 @@ impl Node {
                 Outcome::Answer(read.unwrap_or_else(|_| settings.profile.store_down()))
             }
             Kind::KeyState => Outcome::Answer(self.key_state(&tenant, target).await),
-            _ => match self.prepare(settings, incoming, route, target, tenant, plan, id) {
+            _ => match self.prepare(settings, incoming, route, target, &tenant, plan, id) {
                 Ok(Prepared::Keyed(job)) => self.keyed(settings, Arc::new(*job)).await,
                 Ok(Prepared::Unprotected(action)) => self.unprotected(id, *action).await,
                 Err(answer) => Outcome::Answer(answer),
@@ -328,9 +328,9 @@ fn work_under(
         done = answers::handler_error().into();
     }
     if done.answer.status >= 500 {
-        store.undo()?
+        store.undo()?;
     } else {
-        store.keep()?
+        store.keep()?;
     }
     if job.plan.has(&Fault::WorkerCrash) {
         return Err(CRASHED);
@@ -358,12 +358,12 @@ impl Node {
         incoming: &Incoming,
         route: Route,
         target: &str,
-        tenant: String,
+        tenant: &str,
         plan: &Plan,
         id: u64,
     ) -> Result<Prepared, Answer> {
         let refuse = |event: Event, answer: Answer| {
-            self.note(id, &tenant, event);
+            self.note(id, tenant, event);
             Err(answer)
         };
         let body: Value = serde_json::from_slice(&incoming.body).unwrap_or_default();
@@ -382,7 +382,7 @@ impl Node {
             return refuse(Event::TooOld, answer);
         }
         let slot = Slot {
-            tenant: broken::tenant(settings, &body, &tenant),
+            tenant: broken::tenant(settings, &body, tenant),
             operation: format!("{} {}", route.method, route.pattern),
             key: key.clone().unwrap_or_default(),
         };

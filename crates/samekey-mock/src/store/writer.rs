@@ -44,9 +44,9 @@ pub(crate) fn inner<T>(
     store.begin()?;
     let done = work(store);
     if done.is_ok() {
-        store.keep()?
+        store.keep()?;
     } else {
-        store.undo()?
+        store.undo()?;
     }
     done
 }

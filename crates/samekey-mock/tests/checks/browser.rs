@@ -28,8 +28,18 @@ pub(crate) fn find() -> Option<PathBuf> {
 pub(crate) async fn run(browser: &Path, args: &[&str], url: &str) -> String {
     let profile = tempfile::tempdir().expect("a folder for the browser");
     let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ])
         .args(["--hide-scrollbars", "--virtual-time-budget=4000"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(args)

@@ -7,13 +7,14 @@ use crate::exit::{Exit, Trouble};
 use crate::house::House;
 use crate::interrupt::Interrupt;
 use crate::out::Out;
+use crate::progress::fitting;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use samekey::{Error, Operation, Origin, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-const TEMPLATE: &str = "{spinner:.cyan} [{bar:24}] {pos} of {len} done  {wide_msg}";
+const TEMPLATE: &str = "{spinner:.cyan} [{bar:24}] {pos} of {len} done  {msg}";
 
 /// How one of them ended.
 type Ended = (Operation, Result<Outcome, Error>);
@@ -107,7 +108,7 @@ pub(super) async fn run(
                 break;
             };
             match lacks_credentials(&operation, credentials) {
-                Some(trouble) => crowd.note(&operation, trouble),
+                Some(trouble) => crowd.note(&operation, &trouble),
                 None => {
                     working.spawn(async move {
                         let result = operation.resume().await;
@@ -157,17 +158,19 @@ fn bar(all: usize, out: &Out) -> ProgressBar {
 
 impl Crowd<'_> {
     fn message(&self, working: usize) -> String {
-        match (working, self.counts.text().as_str()) {
+        let message = match (working, self.counts.text().as_str()) {
             (0, counts) => counts.to_owned(),
             (n, "") => format!("{n} at work"),
             (n, counts) => format!("{n} at work; {counts}"),
-        }
+        };
+        // The bar and the numbers before it.
+        fitting(&message, 48)
     }
 
     fn ended(&mut self, operation: &Operation, result: Result<Outcome, Error>) {
         let outcome = match result {
             Ok(outcome) => outcome,
-            Err(error) => return self.note(operation, explain(error, operation, self.house)),
+            Err(error) => return self.note(operation, &explain(error, operation, self.house)),
         };
         let exit = Exit::of(&outcome);
         let status = match outcome.status() {
@@ -189,7 +192,7 @@ impl Crowd<'_> {
     }
 
     /// It did not come to an end.
-    fn note(&mut self, operation: &Operation, trouble: Trouble) {
+    fn note(&mut self, operation: &Operation, trouble: &Trouble) {
         let text = format!(
             "{} {}: {}",
             operation.reference(),

@@ -1,16 +1,84 @@
-//! `samekey-harness sim [--seed N] [--ops N]`, as `cargo xtask` runs it.
+//! `samekey-harness sim [--seed N] [--ops N]`, as `cargo xtask sim` runs it.
 
-use samekey_harness::sim;
+use samekey_harness::sim::{self, Report};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let seed = arguments.first().and_then(|s| s.parse().ok());
-    if let Some(seed) = seed {
-        let report = sim::run(seed, true);
-        report.trace.iter().for_each(|line| println!("{line}"));
-        println!("{:#?} {:?} {}", report.counters, report.violations, report.hash);
-        return ExitCode::SUCCESS;
+    let number = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)?.parse::<u64>().ok()
+    };
+    let result = match arguments.first().map(String::as_str) {
+        Some("sim") => match number("--seed") {
+            Some(seed) => replay(seed),
+            None => simulate(number("--from").unwrap_or(1), number("--ops").unwrap_or(1_000_000)),
+        },
+        Some("small") => small(number("--seeds").unwrap_or(2)),
+        _ => Err("usage: samekey-harness sim [--seed N] [--from N] [--ops N] | small".to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::SUCCESS
+}
+
+/// The story of one seed.
+fn replay(seed: u64) -> Result<(), String> {
+    let report = sim::run(seed, true);
+    report.trace.iter().for_each(|line| println!("{line}"));
+    println!("trace hash {:016x}", report.hash);
+    if report.violations.is_empty() {
+        return Ok(());
+    }
+    Err(report.violations.join("\n"))
+}
+
+fn show(report: &Report) {
+    println!("seed {} breaks {}", report.seed, report.violations.join("; "));
+}
+
+fn simulate(first: u64, operations: u64) -> Result<(), String> {
+    let (counters, broken) = sim::run_many(first, operations);
+    for (name, value, least) in counters.all() {
+        println!("figure sim_{name} {value} times (at least {})", scaled(least, operations));
+    }
+    println!("figure sim_violations {} violations", broken.len());
+    broken.iter().for_each(show);
+    if let Some(report) = broken.iter().min_by_key(|report| report.seed) {
+        let smallest = sim::shrink(report.seed);
+        println!("\nthe smallest form of seed {}:", report.seed);
+        let skip = smallest.trace.len().saturating_sub(120);
+        smallest.trace.iter().skip(skip).for_each(|line| println!("{line}"));
+        return Err(format!("seed {}: {}", report.seed, smallest.violations.join("; ")));
+    }
+    let missed: Vec<String> = counters
+        .all()
+        .into_iter()
+        .filter(|(_, value, least)| *value < scaled(*least, operations))
+        .map(|(name, value, least)| format!("{name}: {value} of {}", scaled(least, operations)))
+        .collect();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("the run did not come across enough: {}", missed.join(", ")))
+}
+
+/// A minimum for a million operations, for a run of this size.
+fn scaled(least: u64, operations: u64) -> u64 {
+    least * operations.min(1_000_000) / 1_000_000
+}
+
+fn small(seeds: u64) -> Result<(), String> {
+    let result = sim::small::run(seeds);
+    println!("figure small_worlds {} worlds", result.worlds);
+    println!("figure small_violations {} violations", result.broken.len());
+    let Some((plan, report)) = result.broken.first() else {
+        return Ok(());
+    };
+    report.trace.iter().for_each(|line| println!("{line}"));
+    Err(format!("seed {}, {plan}: {}", report.seed, report.violations.join("; ")))
 }

@@ -8,10 +8,13 @@ mod monitor;
 mod net;
 mod rng;
 mod server;
+mod shrink;
+pub mod small;
 mod user;
 mod world;
 
 pub use monitor::Counters;
+pub use shrink::shrink;
 
 use config::Config;
 use executor::Executor;
@@ -56,4 +59,31 @@ fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
         violations: monitor.violations,
         trace: monitor.trace.unwrap_or_default(),
     }
+}
+
+/// Runs worlds from this seed on, on two threads, until so many operations were simulated or a rule
+/// was broken.
+#[must_use]
+pub fn run_many(first: u64, operations: u64) -> (Counters, Vec<Report>) {
+    let total = Mutex::new((Counters::default(), Vec::new()));
+    let next = std::sync::atomic::AtomicU64::new(first);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let report = run(seed, false);
+            let mut total = lock(&total);
+            total.0.add(&report.counters);
+            if !report.violations.is_empty() {
+                total.1.push(report);
+            }
+            if total.0.operations >= operations || total.1.len() >= 10 {
+                return;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -45,7 +45,7 @@ impl World {
         let span = self.config.span;
         for _ in 0..self.config.kills {
             let at = self.rng.below(span);
-            self.at(at, Occasion::Chaos(Chaos::Kill(usize::MAX)));
+            self.at(at, Occasion::Chaos(Chaos::Kill));
         }
         for _ in 0..self.config.cuts {
             let (at, host) = (self.rng.below(span), self.host());
@@ -53,7 +53,7 @@ impl World {
         }
         for _ in 0..self.config.freezes {
             let at = self.rng.below(span);
-            self.at(at, Occasion::Chaos(Chaos::Freeze(usize::MAX)));
+            self.at(at, Occasion::Chaos(Chaos::Freeze));
         }
         for _ in 0..self.config.jumps {
             let (at, host) = (self.rng.below(span), self.host());
@@ -131,7 +131,7 @@ impl World {
 impl Executor {
     pub(crate) fn befall(&mut self, chaos: Chaos) {
         match chaos {
-            Chaos::Kill(_) => {
+            Chaos::Kill => {
                 let victim = lock(&self.world).victim();
                 if let Some(process) = victim.filter(|_| !lock(&self.world).calm) {
                     self.kill(process);
@@ -141,7 +141,7 @@ impl Executor {
             Chaos::Start { host, principal } => {
                 self.start(host, principal);
             }
-            Chaos::Freeze(_) => self.freeze(),
+            Chaos::Freeze => self.freeze(),
             Chaos::Thaw(process) => self.thaw(process),
             Chaos::Jump { host, by } => lock(&self.world).jump(host, by),
             Chaos::ServerDown(server, hangs) => {
@@ -156,7 +156,7 @@ impl Executor {
             Chaos::Damage(host) => lock(&self.world).damage(host),
             Chaos::Sweep(server) => lock(&self.world).sweep(server),
             Chaos::Calm => self.calm(),
-            Chaos::Drop(_) | Chaos::Tidy => {}
+            Chaos::Drop(_) => {}
         }
     }
 

@@ -38,7 +38,7 @@ impl Server {
             stored: if config.stores_errors {
                 Stored::All
             } else {
-                Stored::default()
+                Settings::default().stored
             },
             ..Settings::default()
         };

@@ -35,9 +35,9 @@ pub(crate) fn act(
     spare: bool,
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let (servers, cancels) = {
+        let (servers, window, cancels) = {
             let mut world = lock(&world);
-            (world.config.servers, world.has(Fault::Cancel))
+            (world.config.servers, world.window(), world.has(Fault::Cancel))
         };
         let url = format!("https://s{}.example/deeds", deed % servers);
         let body = format!("{{\"amount\":{},\"deed\":{deed}}}", deed * 7 + 3);
@@ -45,6 +45,7 @@ pub(crate) fn act(
             .operation(&format!("d{deed}"))
             .post(&url)
             .body(body, "application/json")
+            .window(window)
             .begin()
             .await;
         let operation = match begun {
@@ -67,14 +68,15 @@ pub(crate) fn act(
 
 /// A deliberate repeat, now and then.
 async fn again(world: &Shared, client: &Client, operation: &Operation, deed: usize) {
-    {
+    let window = {
         let mut world = lock(world);
         if !world.rng.chance(300) {
             return;
         }
         world.monitor.repeat_asked(deed);
-    }
-    match client.repeat(operation.reference()).begin().await {
+        world.window()
+    };
+    match client.repeat(operation.reference()).window(window).begin().await {
         Ok(repeat) => {
             let result = repeat.send().await;
             tell(world, &repeat, &result);
@@ -168,7 +170,8 @@ fn resume(world: Shared, operation: Operation) -> BoxFuture<'static, ()> {
 async fn pry(world: &Shared, client: &Client) {
     let foreign = {
         let mut world = lock(world);
-        let host = world.rng.below(world.config.hosts as u64) as usize;
+        let hosts = world.config.hosts as u64;
+        let host = world.rng.below(hosts) as usize;
         let rows: Vec<_> = world.hosts[host]
             .disk
             .rows

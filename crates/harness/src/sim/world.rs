@@ -81,10 +81,10 @@ pub(crate) struct Reply {
 /// What befalls programs and machines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chaos {
-    Kill(usize),
+    Kill,
     Cut(usize),
     Start { host: usize, principal: usize },
-    Freeze(usize),
+    Freeze,
     Thaw(usize),
     Jump { host: usize, by: i64 },
     ServerDown(usize, bool),
@@ -95,7 +95,6 @@ pub(crate) enum Chaos {
     Damage(usize),
     Sweep(usize),
     Calm,
-    Tidy,
 }
 
 struct Due {
@@ -198,6 +197,11 @@ impl World {
             wall: Timestamp::from_millis((EPOCH + self.now).saturating_add_signed(host.off)),
             monotonic: Duration::from_millis(self.now - host.stood_still),
         }
+    }
+
+    /// How long servers remember a key.
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_millis(self.config.window)
     }
 
     /// The true time in milliseconds since 1970, as servers know it.

@@ -61,7 +61,7 @@ async fn shop(url: &str, journal: &Path) -> Result<()> {
         .build()?;
     for operation in client.unfinished().await? {
         tell("found", &operation.reference())?;
-        drive(&operation).await?;
+        drive(operation).await?;
     }
     let operation = client
         .operation("cart/9/checkout")
@@ -70,32 +70,34 @@ async fn shop(url: &str, journal: &Path) -> Result<()> {
         .begin()
         .await?;
     tell("reference", &operation.reference())?;
-    drive(&operation).await
+    drive(operation).await
 }
 
 /// Sends an operation and tells on standard output what happens to it.
-async fn drive(operation: &Operation) -> Result<()> {
+async fn drive(operation: Operation) -> Result<()> {
     let mut updates = operation.updates();
-    let sending = operation.send();
-    tokio::pin!(sending);
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            Some(update) = updates.next() => match update {
-                Update::Sending { attempt } => tell("attempt", &attempt)?,
-                Update::Waiting { wait, .. } => tell("waiting", &format!("{:.2}", wait.as_secs_f64()))?,
-                _ => {}
-            },
-            outcome = &mut sending => break outcome?,
+    let telling = tokio::spawn(async move {
+        while let Some(update) = updates.next().await {
+            match update {
+                Update::Sending { attempt } => tell("attempt", &attempt),
+                Update::Waiting { wait, .. } => {
+                    tell("waiting", &format!("{:.2}", wait.as_secs_f64()))
+                }
+                _ => Ok(()),
+            }?;
         }
-    };
-    tell("paid", &outcome.provenance())
+        io::Result::Ok(())
+    });
+    let outcome = operation.send().await?;
+    drop(operation); // which ends the updates
+    telling.await??;
+    Ok(tell("paid", &outcome.provenance())?)
 }
 
-fn tell(what: &str, detail: &dyn std::fmt::Display) -> Result<()> {
+fn tell(what: &str, detail: &dyn std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{what} {detail}")?;
-    Ok(out.flush()?)
+    out.flush()
 }
 
 /// Tells the story; false if it did not go as it should.
@@ -123,7 +125,7 @@ async fn with_a_plain_client(page: &Page) -> Result<bool> {
         .fault(Fault::DropAfterCommit.once())
         .start()
         .await?;
-    let mut page = page.from_now();
+    let mut page = page.restarted();
     for attempt in 1.. {
         // The mistake: the key names the attempt, so the server sees two different orders.
         let key = Key::from_random(OsDice.key_bytes());
@@ -150,11 +152,8 @@ async fn with_a_plain_client(page: &Page) -> Result<bool> {
     }
     let ledger = server.ledger();
     page.ledger(&ledger);
-    page.verdict(
-        ledger.effects().len(),
-        2,
-        page.red("charged twice, and nobody knows"),
-    )
+    let words = page.red("charged twice, and nobody knows");
+    Ok(page.verdict(ledger.effects().len(), 2, &words))
 }
 
 /// A request by hand, over a connection of its own.
@@ -190,7 +189,7 @@ async fn with_samekey(page: &Page) -> Result<bool> {
         .await?;
     let folder = tempfile::tempdir()?;
     let journal = folder.path().join("corner-shop.samekey");
-    let mut page = page.from_now();
+    let mut page = page.restarted();
 
     let mut first = Shop::start(&server, &journal)?;
     let mut seen = first
@@ -222,7 +221,8 @@ async fn with_samekey(page: &Page) -> Result<bool> {
     let one_reference = seen.references.len() == 1 && alike && again.over && exit.success();
     let words =
         format!("{requests} requests, charged once, same reference before and after the kill");
-    Ok(page.verdict(effects, 1, page.green(&words))? && requests == 3 && one_reference)
+    let charged_once = page.verdict(effects, 1, &page.green(&words));
+    Ok(charged_once && requests == 3 && one_reference)
 }
 
 /// The child process that is the shop.
@@ -365,7 +365,7 @@ impl Page {
         }
     }
 
-    fn from_now(&self) -> Page {
+    fn restarted(&self) -> Page {
         Page {
             start: Instant::now(),
             colours: self.colours,
@@ -412,17 +412,13 @@ impl Page {
         }
     }
 
-    fn verdict(&self, effects: usize, expected: usize, words: String) -> Result<bool> {
+    fn verdict(&self, effects: usize, expected: usize, words: &str) -> bool {
         if effects == expected {
             println!("  {} {words}", self.bold("→"));
         } else {
-            println!(
-                "  {}",
-                self.red(&format!(
-                    "charged {effects} times where {expected} was expected"
-                ))
-            );
+            let words = format!("charged {effects} times where {expected} was expected");
+            println!("  {}", self.red(&words));
         }
-        Ok(effects == expected)
+        effects == expected
     }
 }

@@ -23,6 +23,7 @@ use samekey::{Client, Error, Key, SqliteJournal};
 use samekey_mock::{Event, Fault, Mock};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -95,12 +96,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     let folder = tempfile::tempdir()?;
     let journal = folder.path().join("orders.samekey");
-    let inbound: Vec<Inbound> = (0..ORDERS)
-        .map(|order| Inbound {
-            key: Key::from_random(OsDice.key_bytes()).as_str().to_owned(),
-            order,
-        })
-        .collect();
+    let inbound = orders(0..ORDERS);
 
     let service = Service::start(&journal, &payments.url())?;
     let paid = serve(&service, &inbound).await;
@@ -112,29 +108,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The payment service stops answering, more orders come in, and we are told to stop.
     payments.clear_faults();
     payments.hold();
-    let late: Vec<Inbound> = (ORDERS..ORDERS + 50)
-        .map(|order| Inbound {
-            key: Key::from_random(OsDice.key_bytes()).as_str().to_owned(),
-            order,
-        })
-        .collect();
-    let mut running = spawn(&service, &late);
+    let late = orders(ORDERS..ORDERS + 50);
+    let running = spawn(&service, &late);
     payments
         .wait_for(|ledger| ledger.count(Event::Held) == late.len())
         .await;
-    let moment = tokio::time::sleep(Duration::from_millis(200));
-    tokio::pin!(moment);
-    loop {
-        tokio::select! {
-            Some(_) = running.join_next() => {}
-            () = &mut moment => break,
-        }
-    }
-    println!(
-        "shutdown: {} orders are still open, and stay in the journal",
-        running.len()
-    );
-    running.shutdown().await;
+    let open = shut_down(running).await;
+    println!("shutdown: {open} orders are still open, and stay in the journal");
     drop(service);
     payments.release();
 
@@ -160,6 +140,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("every order was to be paid once, under its caller's key".into());
     }
     Ok(())
+}
+
+fn orders(numbers: Range<usize>) -> Vec<Inbound> {
+    let new_key = || Key::from_random(OsDice.key_bytes()).as_str().to_owned();
+    numbers
+        .map(|order| Inbound {
+            key: new_key(),
+            order,
+        })
+        .collect()
+}
+
+/// Gives the running handlers a moment, then drops them; how many that were.
+async fn shut_down(mut running: JoinSet<Result<u16, Error>>) -> usize {
+    let all = async { while running.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(Duration::from_millis(200), all).await;
+    let open = running.len();
+    running.shutdown().await;
+    open
 }
 
 /// Every order twice: callers retry, too.

@@ -441,7 +441,10 @@ impl Drop for Operation {
     fn drop(&mut self) {
         let (client, state) = (&self.client.0, self.state());
         client.flights.end_hold(state.entry.key());
-        if state.held.is_some() {
+        // Only the very revision that we wrote when we began is known to be unsent: another handle may
+        // have driven it since, even to its end.
+        let current = |receipt: &Receipt| receipt.revision() == state.entry.progress.revision;
+        if state.held.as_ref().is_some_and(current) {
             let progress = machine::release(&state.entry.progress, true);
             client.let_go(&state.entry, &progress, Flush::Normal);
         }

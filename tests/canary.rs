@@ -2,6 +2,14 @@
 //!
 //! Looked through: `Debug` and `Display` of what the crate hands out, whole chains of errors, spans
 //! and events down to TRACE, and every byte of every file beside the journal.
+#![cfg(all(
+    feature = "native",
+    feature = "sqlite",
+    feature = "json",
+    feature = "sealing",
+    feature = "tracing"
+))]
+#![expect(clippy::unwrap_used, reason = "clippy knows tests, not their helpers")]
 
 use samekey::platform::native::HttpTransport;
 use samekey::{Asked, Body, Client, CredentialsError, Headers, Policy, SealingKey, SqliteJournal};

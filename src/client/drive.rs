@@ -8,6 +8,7 @@ use crate::machine::{self, Claim, Decision, End, Event, Machine, Permit, Probe, 
 use crate::message::{Content, Failure, FailureKind, Headers, Origin, Sent};
 use crate::operation::Operation;
 use crate::outcome::Outcome;
+use crate::retry::budget::Budget;
 use crate::seal::{Keeper, Part};
 use crate::trace;
 use crate::update::Update;
@@ -35,12 +36,12 @@ impl Inner {
         trace::within(&key, async {
             let (_flight, waited) = self.flights.enter(&key).await;
             if waited && let Some(entry) = self.landed(operation).await? {
-                return self.conclude(operation, entry);
+                return self.conclude(operation, &entry);
             }
             loop {
                 let mine = match self.acquire(operation).await? {
                     Acquired::Mine(mine) => mine,
-                    Acquired::Ended(entry) => return self.conclude(operation, entry),
+                    Acquired::Ended(entry) => return self.conclude(operation, &entry),
                 };
                 let mut ride = Ride::new(self, operation, *mine)?;
                 if let Some(end) = ride.run().await? {
@@ -79,7 +80,7 @@ impl Inner {
             }
             match self.claim(operation, &entry).await? {
                 Claimed::Mine(mine) => return Ok(Acquired::Mine(mine)),
-                Claimed::Closed => return Ok(Acquired::Ended(entry)),
+                Claimed::Closed => return Ok(Acquired::Ended(Box::new(entry))),
                 Claimed::Again => continue,
                 Claimed::Held => {}
             }
@@ -234,10 +235,10 @@ impl Inner {
     }
 
     /// What an entry says that is closed to us.
-    fn conclude(&self, operation: &Operation, entry: Entry) -> Result<Outcome, Error> {
+    fn conclude(&self, operation: &Operation, entry: &Entry) -> Result<Outcome, Error> {
         let progress = &entry.progress;
         match progress.phase {
-            Phase::Succeeded | Phase::Rejected => self.recovered(operation, &entry),
+            Phase::Succeeded | Phase::Rejected => self.recovered(operation, entry),
             Phase::Attention(reason) => Err(operation.blame(Error::attention(reason))),
             Phase::Abandoned => Err(operation.blame(Error::new(
                 ErrorKind::Ended(Phase::Abandoned),
@@ -290,7 +291,7 @@ impl Inner {
 
 enum Acquired {
     Mine(Box<Mine>),
-    Ended(Entry),
+    Ended(Box<Entry>),
 }
 
 enum Held {
@@ -342,7 +343,7 @@ impl<'a> Ride<'a> {
             flush_all: inner.flush_all,
             surely_unsent,
         });
-        inner.with_budget(&origin, |budget, now| budget.deposit(now));
+        inner.with_budget(&origin, Budget::deposit);
         Ok(Ride {
             inner,
             operation,
@@ -501,8 +502,7 @@ impl<'a> Ride<'a> {
         });
         self.inner.sleep(wait).await;
         let inner = self.inner;
-        let may_retry =
-            !charge || inner.with_budget(&self.origin, |budget, now| budget.withdraw(now));
+        let may_retry = !charge || inner.with_budget(&self.origin, Budget::withdraw);
         Event::Woke { may_retry }
     }
 
@@ -591,7 +591,7 @@ impl<'a> Ride<'a> {
             if current.progress.phase.is_settled() {
                 self.over = true;
                 self.operation.state().entry = current.clone();
-                return self.inner.conclude(self.operation, current).map(Some);
+                return self.inner.conclude(self.operation, &current).map(Some);
             }
             let mut progress = self.machine.progress().clone();
             progress.revision = current.progress.revision + 1;
@@ -616,7 +616,7 @@ impl<'a> Ride<'a> {
         if current.progress.phase.is_open() {
             return Ok(None);
         }
-        self.inner.conclude(self.operation, current).map(Some)
+        self.inner.conclude(self.operation, &current).map(Some)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Begin is the commitment: one intent, one key, durable before the first byte.
 
-use crate::support::{Call, HOUR, Hooked, URL, World, answer, lost, pay, run};
+use super::support::{Call, HOUR, Hooked, URL, World, answer, lost, pay, run};
 use samekey::entry::{Entry, Owner, Phase};
 use samekey::journal::{
     Begun, Journal, JournalError, Listing, Liveness, Query, Reaped, Receipt, Retention, Write,
@@ -221,7 +221,7 @@ fn i16_a_resume_for_another_principal_is_refused_even_if_the_store_does_not_filt
     let anna = world.builder().principal("anna").build().unwrap();
     world.server.fail(lost());
     let hers = run(pay(&anna, "cart").begin()).unwrap();
-    assert!(run(async { drop(hers.send().await) }) == ());
+    run(hers.send()).unwrap();
     let sent = world.sent();
     let second = run(pay(&anna, "cart/2").begin()).unwrap();
     let reference = second.reference();
@@ -380,7 +380,7 @@ fn e11_twin_once_something_may_have_been_sent_the_window_stays_closed() {
     let client = world.client();
     world.server.fail(lost());
     let operation = run(pay(&client, "cart").begin()).unwrap();
-    drop(crate::support::poll_then_drop(operation.send(), 0));
+    drop(super::support::poll_then_drop(operation.send(), 0));
     let policy = samekey::Policy::new().max_attempts(1);
     let once = world.builder().policy(policy).build().unwrap();
     drop((operation, client));

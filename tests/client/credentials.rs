@@ -1,6 +1,6 @@
 //! Credentials: asked for at each attempt, kept nowhere, sent to nobody else.
 
-use crate::support::{URL, World, answer, headers, lost, pay, run};
+use super::support::{URL, World, answer, headers, lost, pay, run};
 use samekey::{Asked, CredentialsError, ErrorKind, Headers, Phase, Policy};
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,6 +1,6 @@
 //! A long wait is not sat out: it is parked, durably, and taken up again when it is due.
 
-use crate::support::{HOUR, START, URL, World, answer, lost, pay, run};
+use super::support::{HOUR, START, URL, World, answer, lost, pay, run};
 use samekey::{Body, ErrorKind, Operation, Phase, Update};
 use serde_json::json;
 use std::time::Duration;

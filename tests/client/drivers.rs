@@ -1,9 +1,7 @@
 //! One driver at a time: within a process, between processes, and after one of them dies.
 
-use crate::support::{
-    Hooked, Slow, TokioClock, URL, World, answer, lost, pay, poll_then_drop, run,
-};
-use samekey::journal::Journal;
+use super::support::{Hooked, Slow, TokioClock, URL, World, answer, lost, pay, poll_until, run};
+use samekey::journal::{Journal, LEASE};
 use samekey::seam::BoxFuture;
 use samekey::testing::LoadedDice;
 use samekey::{Client, ErrorKind, MemoryJournal, Parts, Phase, Policy, Provenance, Reason, Update};
@@ -269,6 +267,24 @@ fn t12_a_cancel_wins_over_a_driver() {
 }
 
 #[test]
+fn t12_a_cancel_by_another_handle_wins_over_the_one_that_began_it() {
+    let world = World::new();
+    let client = world.client();
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    let found = run(client.get(operation.reference())).unwrap();
+    run(found.cancel()).unwrap();
+    assert!(run(operation.send()).is_err());
+    // Another process's cancel is seen as well, by whoever looks again.
+    let operation = run(pay(&client, "b").begin()).unwrap();
+    let support = world.client();
+    let found = run(support.get(operation.reference())).unwrap();
+    run(found.cancel()).unwrap();
+    world.clock.advance(Duration::from_secs(2));
+    assert!(run(operation.send()).is_err());
+    assert_eq!(world.sent(), 0);
+}
+
+#[test]
 fn i5_a_receipt_that_others_made_void_is_not_used() {
     let world = World::new();
     let journal = world.memory.reopen();
@@ -277,6 +293,7 @@ fn i5_a_receipt_that_others_made_void_is_not_used() {
     let client = client.build().unwrap();
     let operation = run(pay(&client, "a").begin()).unwrap();
     // Stopped before it could send; another process did it instead.
+    world.clock.advance(LEASE);
     world.memory.silence(owner);
     let heir = world.client();
     run(run(heir.unfinished()).unwrap().remove(0).resume()).unwrap();
@@ -306,7 +323,11 @@ fn e36_five_crashes_over_one_entry_ask_for_a_person() {
         };
         assert_eq!(operation.key(), key);
         world.server.fail(lost());
-        drop(poll_then_drop(operation.resume(), 7));
+        let sent = world.sent();
+        poll_until(operation.resume(), || {
+            let phase = world.entries()[0].progress.phase;
+            world.sent() > sent || matches!(phase, Phase::Attention(_))
+        });
         let owner = world.entries()[0].progress.owner;
         world.memory.kill(owner);
         std::mem::forget((operation, client));

@@ -1,6 +1,6 @@
 //! What the journal keeps of bodies and answers: plain, sealed, or only a fingerprint.
 
-use crate::support::{Hooked, URL, World, answer, lost, pay, run};
+use super::support::{Hooked, URL, World, answer, lost, pay, run};
 use samekey::entry::{Entry, Kept, Owner};
 use samekey::journal::{
     Begun, Journal, JournalError, Listing, Liveness, Query, Reaped, Receipt, Retention, Write,

@@ -1,6 +1,6 @@
 //! What people do: stop it, settle it, look it up, forget it, find it by its reference.
 
-use crate::support::{HOUR, URL, World, answer, lost, pay, run};
+use super::support::{HOUR, URL, World, answer, lost, pay, run};
 use samekey::journal::Select;
 use samekey::{ErrorKind, Finding, Operation, Phase, Policy, Provenance, Reason};
 use serde_json::json;
@@ -125,7 +125,7 @@ fn what_was_settled_by_hand_is_kept_from_that_day_on() {
     world.clock.advance(60 * DAY);
     run(operation.settle(true, "found it at last")).unwrap();
     let outcome = operation.outcome().unwrap().unwrap();
-    assert!(outcome.answered_at().since(crate::support::START) >= 60 * DAY);
+    assert!(outcome.answered_at().since(super::support::START) >= 60 * DAY);
     assert_eq!(run(client.reap()).unwrap().entries, 0);
     world.clock.advance(31 * DAY);
     assert_eq!(run(client.reap()).unwrap().entries, 1);

@@ -1,6 +1,6 @@
 //! Redirects: within the origin, with the same key and bytes, or not at all.
 
-use crate::support::{URL, World, answer, headers, lost, pay, run};
+use super::support::{URL, World, answer, headers, lost, pay, run};
 use samekey::{ErrorKind, Headers, Phase, Reason};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Mistakes of the caller: each says what happened and what to do, and nothing is sent.
 
-use crate::support::{HOUR, URL, World, pay, run};
+use super::support::{HOUR, URL, World, pay, run};
 use samekey::journal::JournalErrorKind;
 use samekey::profile::Profile;
 use samekey::{Body, Client, Error, ErrorKind, MemoryJournal, OperationBuilder, Policy};
@@ -293,7 +293,7 @@ fn t17_a_journal_in_trouble_says_so_and_nothing_is_sent() {
         JournalErrorKind::TooNew,
     ] {
         let world = World::new();
-        let journal = crate::support::Hooked::new(MemoryJournal::new(), move |_| Err(kind));
+        let journal = super::support::Hooked::new(MemoryJournal::new(), move |_| Err(kind));
         let client = Client::with_parts("shop", world.parts_on(journal));
         let client = client.build().unwrap();
         let error = run(client.post("a", URL, &json!({}))).unwrap_err();

@@ -1,6 +1,6 @@
 //! A deliberate repeat: a key of its own, and one only, however often it is asked for.
 
-use crate::support::{URL, World, answer, lost, pay, run};
+use super::support::{URL, World, answer, lost, pay, run};
 use samekey::{ErrorKind, Policy, Profile, Reason};
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Send drives to an end: success, refusal, or an honest "not known".
 
-use crate::support::{URL, World, answer, headers, lost, pay, run, unreachable};
+use super::support::{URL, World, answer, headers, lost, pay, run, unreachable};
 use samekey::{
     Content, ErrorKind, Failure, FailureKind, Phase, Policy, Profile, Provenance, Reason, Response,
     Sent, Update,
@@ -24,7 +24,7 @@ fn one_call_posts_sorted_json_under_a_key() {
     assert_eq!(outcome.text(), Some(r#"{"id":"p1"}"#));
     assert_eq!(outcome.json::<serde_json::Value>().unwrap()["id"], "p1");
     assert_eq!(outcome.headers().get("x-trace"), Some("7"));
-    assert_eq!(outcome.answered_at(), crate::support::START);
+    assert_eq!(outcome.answered_at(), super::support::START);
     let seen = &world.requests()[0];
     assert_eq!((seen.method.as_str(), seen.url.as_str()), ("POST", URL));
     assert_eq!(seen.body, br#"{"a":2,"b":1}"#);
@@ -204,7 +204,7 @@ fn i14_a_retry_comes_no_sooner_than_the_server_asked() {
         .server
         .answer(answer(503, &[("retry-after", "17")], ""));
     let outcome = run(client.post("a", URL, &json!({}))).unwrap();
-    let waited = outcome.answered_at().since(crate::support::START);
+    let waited = outcome.answered_at().since(super::support::START);
     assert!(waited >= Duration::from_secs(17), "{waited:?}");
     assert!(waited < Duration::from_secs(40), "{waited:?}");
     // The twin: without a hint it does not wait for so long.

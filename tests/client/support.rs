@@ -144,6 +144,16 @@ pub(crate) fn poll_then_drop<T>(future: impl Future<Output = T>, times: usize) -
     })
 }
 
+/// Polls until the condition holds, then drops.
+pub(crate) fn poll_until<T>(future: impl Future<Output = T>, done: impl Fn() -> bool) {
+    let mut future = Box::pin(future);
+    let mut context = Context::from_waker(Waker::noop());
+    while !done() {
+        let polled = future.as_mut().poll(&mut context);
+        assert!(polled.is_pending(), "it ended before that");
+    }
+}
+
 /// One await point.
 pub(crate) async fn pause() {
     let mut paused = false;

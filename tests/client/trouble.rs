@@ -1,6 +1,6 @@
 //! Journals in trouble: damaged, full, poisoned, tampered with, or of another configuration.
 
-use crate::support::{Call, Hooked, URL, World, answer, lost, pay, run};
+use super::support::{Call, Hooked, URL, World, answer, lost, pay, run};
 use samekey::journal::{JournalErrorKind, Write};
 use samekey::profile::Profile;
 use samekey::{Client, ErrorKind, Phase, Policy};
@@ -116,6 +116,7 @@ fn i10_an_entry_that_is_damaged_after_it_was_listed_is_not_sent() {
     let client = world.client();
     let operation = run(pay(&client, "a").begin()).unwrap();
     world.memory.damage(1);
+    world.clock.advance(std::time::Duration::from_secs(2));
     let error = run(operation.send()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Journal(JournalErrorKind::Corrupt));
     assert_eq!(world.sent(), 0);

@@ -327,6 +327,41 @@ async fn the_same_hole_before_a_commit_that_was_synced_is_damage() {
 }
 
 #[tokio::test]
+async fn what_killed_writers_left_behind_the_end_of_the_log_is_no_damage() {
+    // Two were killed before their commits were acknowledged, and others wrote over their first
+    // pages: behind the end stand the last pages of one and then of the other.
+    let (before, _) = with_lax_outcomes(0).await;
+    let end = before.file("-wal").len();
+    let leftover = |skip: usize, log: &[u8]| log[end + skip * 4_120..].to_vec();
+    let after = |extra: usize| {
+        let before = &before;
+        async move {
+            let (_folder, path) = before.lay(|_, _| {});
+            // Opened by SQLite alone, so that the log goes on where it stood.
+            let plain = rusqlite::Connection::open(&path).unwrap();
+            plain.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+            let sql = "INSERT INTO entries SELECT slot + ?1, randomblob(16), state, revision,
+                reference, begun, ended, scope, zeroblob(?2) FROM entries WHERE slot = 30";
+            plain
+                .execute(sql, [extra as i64, 9_000 * extra as i64])
+                .unwrap();
+            fs::read(beside(&path, "-wal")).unwrap()
+        }
+    };
+    let (short, long) = (after(1).await, after(2).await);
+    assert!(end < short.len() && short.len() < long.len());
+    let mut log = before.file("-wal").to_vec();
+    log.extend(leftover(1, &short));
+    log.extend_from_slice(&long[log.len()..]);
+    let (_folder, path) = before.lay(|ending, bytes| {
+        if ending == "-wal" {
+            bytes.clone_from(&log);
+        }
+    });
+    assert!(read_all(&path).await.unwrap() == before.entries);
+}
+
+#[tokio::test]
 async fn f4_a_flipped_bit_in_the_journal_is_noticed_or_harmless() {
     let scene = Scene::closed().await;
     let mut noticed = 0;

@@ -8,6 +8,8 @@ mod browser;
 mod checklist;
 #[path = "checks/client.rs"]
 mod client;
+#[path = "checks/complete.rs"]
+mod complete;
 #[path = "checks/driver.rs"]
 mod driver;
 #[path = "checks/duties.rs"]

@@ -162,6 +162,11 @@ impl Writer {
             for job in batch.drain(..) {
                 job.tell();
             }
+            // Nobody waits for this, and it takes the longest.
+            if self.unseen_pages >= LOOK_AFTER && self.full {
+                self.unseen_pages = 0;
+                self.checkpoint_if_long();
+            }
         }
         self.close();
     }
@@ -212,6 +217,9 @@ impl Writer {
         let tally = match done {
             Ok(tally) => tally,
             Err(error) => {
+                if !self.connection.is_autocommit() {
+                    let _ = self.connection.execute_batch("ROLLBACK");
+                }
                 drop(turn);
                 return Err(self.failed(error));
             }
@@ -230,18 +238,12 @@ impl Writer {
             // What was forgotten must not live on in the log. Readers may be in the way; then it
             // goes when the log is next overwritten.
             self.checkpoint("TRUNCATE");
-        } else if full && self.unseen_pages >= LOOK_AFTER {
-            self.unseen_pages = 0;
-            self.checkpoint_if_long();
         }
         Ok(())
     }
 
     fn failed(&mut self, error: rusqlite::Error) -> JournalError {
         let ours = faults::sqlite(&self.files.journal, error);
-        if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
         // Full and busy left everything as it was. After anything else nobody can say what the
         // disk holds: the system may forget a failed write and call the next one a success.
         if matches!(ours.kind(), Kind::Full | Kind::Busy) {

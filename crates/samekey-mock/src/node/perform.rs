@@ -12,7 +12,7 @@ use crate::business::{self, Action, Done};
 use crate::clock::parse_http_date;
 use crate::engine::{self, Claim, Completion, Rules, Verdict};
 use crate::faults::{Fault, Plan};
-use crate::fingerprint::{self, Parts};
+use crate::fingerprint::{self, JsonFault, Parts};
 use crate::ledger::Event;
 use crate::naughty::Naughty;
 use crate::profile::Carrier;
@@ -306,6 +306,18 @@ impl Node {
     }
 }
 
+/// What identifies the request under its key.
+fn digest_of(settings: &Settings, incoming: &Incoming) -> Result<String, JsonFault> {
+    let by_meaning = !settings.naughty.has(Naughty::UnorderedJson);
+    fingerprint::fingerprint(Parts {
+        method: &incoming.method,
+        route: &incoming.path,
+        query: &incoming.query,
+        content_type: incoming.header("content-type").filter(|_| by_meaning),
+        body: &incoming.body,
+    })
+}
+
 /// How long a worker is to hold its reservation.
 fn slowness(fault: &Fault) -> Option<u64> {
     match fault {
@@ -396,16 +408,7 @@ impl Node {
         if key.is_none() || !routes::is_covered(route.kind, settings.naughty) {
             return Ok(Prepared::Unprotected(Box::new(action)));
         }
-        let digest = fingerprint::fingerprint(Parts {
-            method: &incoming.method,
-            route: &incoming.path,
-            query: &incoming.query,
-            content_type: incoming
-                .header("content-type")
-                .filter(|_| !settings.naughty.has(Naughty::UnorderedJson)),
-            body: &incoming.body,
-        });
-        let digest = match digest {
+        let digest = match digest_of(settings, incoming) {
             Ok(digest) => digest,
             Err(why) => return refuse(Event::Malformed, answers::malformed(&why.to_string())),
         };

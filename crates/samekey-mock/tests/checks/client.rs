@@ -136,7 +136,12 @@ impl Ask {
         parse(&raw.bytes).expect("an answer")
     }
 
-    async fn exchange(&self, until_complete: bool) -> std::io::Result<Raw> {
+    /// Sends, and leaves the reading to the caller.
+    pub(crate) async fn open(&self) -> TcpStream {
+        self.write().await.expect("the mock listens")
+    }
+
+    async fn write(&self) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(self.to).await?;
         let mut text = format!(
             "{} {} HTTP/1.1\r\nhost: {}\r\n",
@@ -151,6 +156,11 @@ impl Ask {
             self.body
         ));
         stream.write_all(text.as_bytes()).await?;
+        Ok(stream)
+    }
+
+    async fn exchange(&self, until_complete: bool) -> std::io::Result<Raw> {
+        let mut stream = self.write().await?;
         let mut bytes = Vec::new();
         let end = loop {
             match stream.read_buf(&mut bytes).await {

@@ -34,6 +34,9 @@ impl Clock for Steady {
     fn now(&self) -> Now {
         let mut furthest = self.furthest.lock().unwrap_or_else(PoisonError::into_inner);
         let mut now = self.clock.now();
+        if crate::planted::is(27) {
+            return now;
+        }
         let passed = now.monotonic.saturating_sub(furthest.monotonic);
         now.wall = now.wall.max(furthest.wall + passed);
         *furthest = now;

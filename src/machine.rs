@@ -428,7 +428,10 @@ impl Machine {
 
     fn try_again(&mut self, again: Again, tick: Tick) -> Decision {
         self.progress.used.extend(again.once);
-        if self.run.attempts >= self.policy.max_attempts {
+        let parked = again.hint.is_some_and(|hint| hint > self.policy.defer_above);
+        if self.run.attempts >= self.policy.max_attempts && !parked {
+            // Whoever resumes it must not come sooner than the server asked.
+            self.progress.not_before = again.hint.map(|hint| tick.now.wall + hint);
             return self.stop(tick);
         }
         if again.at_once {
@@ -550,7 +553,6 @@ impl Machine {
         if self.run.in_doubt {
             return self.attend(Reason::Exhausted);
         }
-        self.progress.not_before = None;
         self.close(Phase::Waiting, Flush::Normal, End::NotApplied)
     }
 

@@ -228,7 +228,13 @@ impl OperationBuilder {
             frozen: Arc::new(frozen),
             progress,
         };
-        match inner.journal.begin(entry.clone()).await? {
+        let begun = if crate::planted::is(2) {
+            let (key, grade) = (entry.key().clone(), inner.journal.grade());
+            Begun::Created(crate::entry::Receipt::new(key, 1, 1, grade))
+        } else {
+            inner.journal.begin(entry.clone()).await?
+        };
+        match begun {
             Begun::Created(receipt) => {
                 entry.slot = receipt.slot();
                 crate::trace::begun(&entry);
@@ -369,6 +375,10 @@ impl OperationBuilder {
                 .map_err(|e| invalid(e.to_string()))?;
         }
         let identity = self.identity.as_ref().unwrap_or(&self.body);
+        let mut headers = self.headers.clone();
+        if crate::planted::is(23) {
+            let _ = headers.push("authorization", "Bearer planted");
+        }
         let mut frozen = Frozen {
             key,
             scope: inner.scope.clone(),
@@ -376,7 +386,7 @@ impl OperationBuilder {
             generation,
             method,
             url: self.url.clone(),
-            headers: self.headers.clone(),
+            headers,
             key_line,
             body: Kept::NotKept,
             body_digest: Sha256::digest(&body).into(),

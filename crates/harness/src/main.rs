@@ -1,5 +1,6 @@
 //! `samekey-harness sim [--seed N] [--ops N]`, as `cargo xtask sim` runs it.
 
+use samekey_harness::planted::{self as bugs, BUGS, Bug};
 use samekey_harness::sim::{self, Report};
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
             Some(seed) => replay(seed),
             None => simulate(number("--from").unwrap_or(1), number("--ops").unwrap_or(1_000_000)),
         },
+        Some("planted") => planted(number("--ops").unwrap_or(40_000)),
         Some("small") => small(number("--seeds").unwrap_or(2)),
         _ => Err("usage: samekey-harness sim [--seed N] [--from N] [--ops N] | small".to_owned()),
     };
@@ -42,6 +44,10 @@ fn show(report: &Report) {
 }
 
 fn simulate(first: u64, operations: u64) -> Result<(), String> {
+    let wrong = sim::gates();
+    if !wrong.is_empty() {
+        return Err(wrong.join("; "));
+    }
     let (counters, broken) = sim::run_many(first, operations);
     for (name, value, least) in counters.all() {
         println!("figure sim_{name} {value} times (at least {})", scaled(least, operations));
@@ -81,4 +87,59 @@ fn small(seeds: u64) -> Result<(), String> {
     };
     report.trace.iter().for_each(|line| println!("{line}"));
     Err(format!("seed {}, {plan}: {}", report.seed, report.violations.join("; ")))
+}
+
+/// Bugs that the world cannot contain, and the tests that would notice them.
+const ELSEWHERE: &[(u8, &str)] = &[(
+    25,
+    "a Permit is consumed by its one send; tests/wire counts requests on a real socket",
+)];
+
+/// Lets out one bug after another; each must be noticed by the rule that is named for it.
+fn planted(operations: u64) -> Result<(), String> {
+    let mut missed = Vec::new();
+    let started = now();
+    for bug in BUGS {
+        let (number, what) = (bug.number, bug.what);
+        if let Some((_, why)) = ELSEWHERE.iter().find(|(of, _)| *of == number) {
+            println!("{number:>2}  {what:<45} not here: {why}");
+            continue;
+        }
+        let one = now();
+        bugs::plant(number)?;
+        let caught = catch(bug, operations);
+        bugs::plant(0)?;
+        let seconds = one.elapsed().as_secs_f64();
+        match caught {
+            Some(rule) => println!("{number:>2}  {what:<45} {rule:<9} {seconds:.1} s"),
+            None => {
+                println!("{number:>2}  {what:<45} MISSED    {seconds:.1} s");
+                missed.push(number.to_string());
+            }
+        }
+    }
+    println!("figure planted_caught {} bugs", BUGS.len() - ELSEWHERE.len() - missed.len());
+    println!("figure planted_seconds {:.0} seconds", started.elapsed().as_secs_f64());
+    if missed.is_empty() {
+        return Ok(());
+    }
+    Err(format!("nobody noticed the planted bugs {}", missed.join(", ")))
+}
+
+/// The rule that noticed the bug, if it is one that was named for it.
+fn catch(bug: &Bug, operations: u64) -> Option<&'static str> {
+    let named = |found: &[String]| {
+        let rules = bug.rules.iter();
+        rules.copied().find(|rule| found.iter().any(|v| v.starts_with(&format!("{rule}:"))))
+    };
+    named(&sim::gates()).or_else(|| {
+        let (_, broken) = sim::run_many(1, operations);
+        let found: Vec<String> = broken.into_iter().flat_map(|report| report.violations).collect();
+        named(&found)
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a stopwatch; nothing depends on it")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
 }

@@ -4,6 +4,7 @@ mod chaos;
 mod config;
 mod disk;
 mod executor;
+mod gates;
 mod monitor;
 mod net;
 mod rng;
@@ -86,4 +87,10 @@ pub fn run_many(first: u64, operations: u64) -> (Counters, Vec<Report>) {
         scope.spawn(work);
     });
     total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What the gates beside the worlds find wrong.
+#[must_use]
+pub fn gates() -> Vec<String> {
+    [gates::spread(), gates::tenants(), gates::errors()].concat()
 }

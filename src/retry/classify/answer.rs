@@ -4,6 +4,7 @@ use super::meaning::{Meaning, meaning};
 use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict, guarded};
 use crate::json;
 use crate::message::{Content, Response};
+use crate::planted;
 use crate::profile::Accepted;
 use crate::retry::retry_after;
 use std::borrow::Cow;
@@ -84,6 +85,9 @@ impl Answer<'_> {
 
     fn success(&self) -> Verdict {
         let Context { profile, .. } = self.context;
+        if self.response.content == Content::Lost && planted::is(13) {
+            return self.done("half an answer will do");
+        }
         if self.response.content == Content::Lost {
             return if profile.replays() {
                 Verdict::again(
@@ -274,6 +278,9 @@ impl Answer<'_> {
 
     fn still_running(&self) -> Verdict {
         let hint = self.hint();
+        if planted::is(12) {
+            return self.done("a conflict is a success");
+        }
         let reason = match hint {
             Some(wait) => format!(
                 "the server is still working on this key and asks for {}",
@@ -309,7 +316,7 @@ impl Answer<'_> {
             profile, in_doubt, ..
         } = self.context;
         let stored = profile.is_marked(&self.response.headers);
-        if !in_doubt || stored || profile.vouches(status) {
+        if !in_doubt || stored || profile.vouches(status) || planted::is(11) {
             Verdict::new(
                 Action::Reject,
                 Applied::No,

@@ -1,6 +1,7 @@
 //! Table B: what the lack of an answer means.
 
 use super::{Action, Again, Applied, Context, Once, Reason, Verdict, guarded};
+use crate::planted;
 use crate::message::{Failure, FailureKind, Sent};
 
 /// The verdict on an attempt without an answer.
@@ -8,6 +9,9 @@ use crate::message::{Failure, FailureKind, Sent};
 pub fn failure(failure: &Failure, context: &Context<'_>) -> Verdict {
     let detail = failure.detail.to_string();
     let unsent = failure.sent == Sent::No;
+    if planted::is(10) && failure.kind == FailureKind::Timeout {
+        return Verdict::new(Action::Reject, Applied::No, detail);
+    }
     let verdict = match failure.kind {
         FailureKind::Tls if unsent && !context.in_doubt => {
             Verdict::new(Action::Reject, Applied::No, detail)

@@ -237,6 +237,10 @@ impl Executor {
         for process in frozen {
             self.thaw(process);
         }
+        let old = lock(&self.world).processes.len();
+        for process in 0..old {
+            self.kill(process);
+        }
         for host in 0..hosts {
             for principal in 0..2 {
                 // Old programs may hold a poisoned journal: the calm begins with a restart.

@@ -1,6 +1,7 @@
 //! A journal on a simulated disk: what is written, and what would be left after a power cut.
 
 use super::config::Fault;
+use crate::planted;
 use super::world::{Later, Occasion, Shared, World, lock};
 use samekey::entry::{DecodeError, Entry, Flush, Grade, Liveness, Owner, Progress, Receipt, Scope};
 use samekey::journal::{
@@ -27,6 +28,8 @@ pub(crate) struct Row {
     pub(crate) entry: Entry,
     /// What a power cut cannot take.
     pub(crate) durable: Progress,
+    /// Whether the entry itself would survive a power cut.
+    pub(crate) synced: bool,
     /// What was written since, and may be kept or lost.
     pub(crate) lax: Vec<Progress>,
     pub(crate) damaged_at: Option<u64>,
@@ -40,7 +43,7 @@ pub(crate) struct Job {
 }
 
 enum What {
-    Begin(Entry, Later<Result<Begun, JournalError>>),
+    Begin(Entry, bool, Later<Result<Begun, JournalError>>),
     Record(Write, Later<Result<Receipt, JournalError>>),
 }
 
@@ -53,10 +56,15 @@ fn unreadable(slot: u64) -> JournalError {
 }
 
 impl Disk {
-    fn begin(&mut self, mut entry: Entry) -> Result<Begun, JournalError> {
+    /// `looked`: whether the intent was looked up in the same step.
+    fn begin(&mut self, mut entry: Entry, looked: bool) -> Result<Begun, JournalError> {
         let frozen = &entry.frozen;
         let name = (frozen.scope.clone(), frozen.intent.clone(), frozen.generation);
-        if let Some(slot) = self.names.get(&name) {
+        let taken = self.names.get(&name).filter(|slot| {
+            let damaged = self.rows[slot].damaged_at.is_some();
+            !(planted::is(18) && damaged) && !(planted::is(24) && !looked)
+        });
+        if let Some(slot) = taken {
             let row = &self.rows[slot];
             return match (&row.gone, row.damaged_at) {
                 (Some(tombstone), _) => Ok(Begun::Tombstone(tombstone.clone())),
@@ -71,6 +79,7 @@ impl Disk {
         let receipt = receipt(&entry);
         let row = Row {
             durable: entry.progress.clone(),
+            synced: !planted::is(3),
             entry,
             lax: Vec::new(),
             damaged_at: None,
@@ -78,6 +87,17 @@ impl Disk {
         };
         self.rows.insert(self.last, row);
         Ok(Begun::Created(receipt))
+    }
+
+    /// Entries that were never synced are gone.
+    fn lose_unsynced(&mut self) {
+        let lost: Vec<u64> = self.rows.iter().filter(|(_, row)| !row.synced).map(|(s, _)| *s).collect();
+        for slot in lost {
+            if let Some(row) = self.rows.remove(&slot) {
+                self.by_key.remove(row.entry.key());
+                self.names.retain(|_, named| *named != slot);
+            }
+        }
     }
 
     fn record(&mut self, write: Write) -> Result<Receipt, JournalError> {
@@ -91,11 +111,11 @@ impl Disk {
             return Err(JournalError::stale(&write.key));
         }
         match write.flush {
-            Flush::Full => {
+            Flush::Full if !planted::is(3) => {
                 row.lax.clear();
                 row.durable = write.progress.clone();
             }
-            Flush::Normal => row.lax.push(write.progress.clone()),
+            _ => row.lax.push(write.progress.clone()),
         }
         row.entry.progress = write.progress;
         Ok(receipt(&row.entry))
@@ -105,6 +125,9 @@ impl Disk {
         let mut listing = Listing::default();
         for (slot, row) in &self.rows {
             if row.gone.is_some() || !wanted(&row.entry) {
+                continue;
+            }
+            if row.damaged_at.is_some() && planted::is(17) {
                 continue;
             }
             if row.damaged_at.is_some() {
@@ -125,6 +148,7 @@ impl World {
     /// The power fails: of what was not flushed, any part may be kept.
     pub(crate) fn cut_disk(&mut self, host: usize) {
         let World { hosts, rng, monitor, .. } = self;
+        hosts[host].disk.lose_unsynced();
         for row in hosts[host].disk.rows.values_mut() {
             if row.lax.is_empty() {
                 continue;
@@ -150,16 +174,17 @@ impl World {
         let fails = self.has(Fault::WriteError);
         let poisoned = self.processes[process].poisoned;
         let takes_hold = !poisoned && (!fails || self.rng.chance(2_000));
-        let trouble = self.trouble(process, fails);
+        let trouble = self.trouble(process, fails).filter(|_| !planted::is(4));
         match what {
-            What::Begin(entry, answer) => {
+            What::Begin(entry, looked, answer) => {
                 let key = entry.key().clone();
                 let deed = Monitored::of(&entry);
-                let done = takes_hold.then(|| self.hosts[host].disk.begin(entry));
+                let done = takes_hold.then(|| self.hosts[host].disk.begin(entry, looked));
                 if let Some(Ok(Begun::Created(_))) = &done {
                     self.monitor.begun(&key, deed.0, host, self.now);
                 }
-                answer.resolve(merge(done, trouble));
+                let lie = Receipt::new(key, 1, 1, Grade::Device);
+                answer.resolve(merge(done, trouble, Ok(Begun::Created(lie))));
             }
             What::Record(write, answer) => {
                 let before = self.phase_of(host, &write);
@@ -173,7 +198,8 @@ impl World {
                     }
                     _ => {}
                 }
-                answer.resolve(merge(done, trouble));
+                let lie = Receipt::new(deed, 1, after.revision, Grade::Device);
+                answer.resolve(merge(done, trouble, Ok(lie)));
             }
         }
     }
@@ -203,14 +229,17 @@ impl World {
 }
 
 /// What was done, unless an error is to be told instead.
+///
+/// `lie` is what a store says that does not look at whether it wrote.
 fn merge<T>(
     done: Option<Result<T, JournalError>>,
     trouble: Option<JournalError>,
+    lie: Result<T, JournalError>,
 ) -> Result<T, JournalError> {
     match (done, trouble) {
         (_, Some(error)) => Err(error),
         (Some(done), None) => done,
-        (None, None) => Err(JournalError::new(JournalErrorKind::Unavailable, "not written")),
+        (None, None) => lie,
     }
 }
 
@@ -244,6 +273,13 @@ impl SimJournal {
             world.after(wait, Occasion::Disk(job));
         }
         true
+    }
+
+    fn is_free(&self, entry: &Entry) -> bool {
+        let world = lock(&self.world);
+        let names = &world.hosts[world.processes[self.process].host].disk.names;
+        let frozen = &entry.frozen;
+        !names.contains_key(&(frozen.scope.clone(), frozen.intent.clone(), frozen.generation))
     }
 
     /// Reads, if the process lives.
@@ -285,7 +321,8 @@ impl Journal for SimJournal {
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         Box::pin(async move {
             let later = Later::new();
-            self.submit(What::Begin(entry, later.share()));
+            let free = planted::is(24) && self.is_free(&entry);
+            self.submit(What::Begin(entry, !free, later.share()));
             later.await
         })
     }

@@ -5,6 +5,7 @@ use super::monitor::Monitor;
 use super::net::SimTransport;
 use super::rng::Rng;
 use super::user;
+use crate::planted;
 use super::world::{Chaos, Later, Occasion, Process, Shared, lock};
 use samekey::clock::{Clock, Dice};
 use samekey::seam::BoxFuture;
@@ -233,7 +234,7 @@ impl Executor {
             held: Vec::new(),
             poisoned: false,
         });
-        let seed = world.rng.next();
+        let seed = if planted::is(26) { 7 } else { world.rng.next() };
         let config = world.config.clone();
         world.note(&[4, number as u64], || format!("p{number} starts on host {host} for account {principal}"));
         drop(world);

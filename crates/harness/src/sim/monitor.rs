@@ -183,7 +183,7 @@ impl Monitor {
         watch.answer = answer.into();
         let (effects, failed) = (watch.effects, watch.told_failure);
         self.deeds[deed].effects += 1;
-        if effects > 1 && !excused {
+        if effects > 1 && !excused && !key.is_empty() {
             self.broken("I7", deed, "it happened twice under one key");
         }
         if failed {
@@ -193,6 +193,10 @@ impl Monitor {
         if it.effects > 1 + it.repeats && !excused {
             self.broken("I2", deed, "it happened more often than it was asked for");
         }
+    }
+
+    pub(crate) fn effects_in_all(&self) -> u32 {
+        self.deeds.iter().map(|deed| deed.effects).sum()
     }
 
     /// A person found out by looking at the server.
@@ -411,12 +415,28 @@ impl World {
         }
         let takeover = before.owner != after.owner && before.owner.0 != 0 && after.owner.0 != 0;
         self.monitor.counters.takeovers += u64::from(takeover);
-        if after.attempts < before.attempts && after.attempts > 0 {
+        // An attempt that was noted and then surely did not leave may be taken back, no other.
+        let let_go = after.owner.0 == 0 && !after.maybe_applied;
+        if after.attempts < before.attempts && !let_go {
             self.monitor.broken("I14", deed, "attempts were uncounted");
         }
         let headers = after.answer.as_ref().map(|answer| &answer.headers);
         if headers.is_some_and(|lines| lines.iter().any(|(_, value)| value.contains(CANARY))) {
             self.monitor.broken("I9", deed, "a secret was kept");
+        }
+    }
+
+    /// Whatever cannot be read must be shown all the same.
+    pub(crate) fn watch_listing(&mut self, process: usize, shown: &[samekey::Operation]) {
+        let it = &self.processes[process];
+        let scope = if it.principal == 0 { "sim/alice" } else { "sim/bob" };
+        let rows = self.hosts[it.host].disk.rows.values();
+        let altered = rows
+            .filter(|row| row.damaged_at.is_some() && row.entry.frozen.scope.as_str() == scope)
+            .filter(|row| row.entry.progress.phase.is_unfinished())
+            .count();
+        if shown.iter().filter(|operation| operation.damage().is_some()).count() < altered {
+            self.monitor.broken("I10", 0, "an altered entry was not shown");
         }
     }
 

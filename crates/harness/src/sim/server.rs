@@ -2,6 +2,7 @@
 
 use super::config::{Config, Fault};
 use super::net::Packet;
+use crate::planted;
 use super::world::{Occasion, World};
 use samekey_mock::answer::Answer;
 use samekey_mock::engine::{self, Claim, Rules, Verdict};
@@ -42,18 +43,22 @@ impl Server {
             },
             ..Settings::default()
         };
+        let mut rules = Rules::from(&settings);
+        let habits = [
+            (28, Naughty::ReserveAfterEffect),
+            (29, Naughty::SharedTenants),
+            (30, Naughty::CacheServerErrors),
+        ];
+        let bad = habits.into_iter().filter(|(number, _)| planted::is(*number));
+        rules.naughty = Habits::from_iter(bad.map(|(_, habit)| habit));
         Server {
             store: MemoryStore::default(),
-            rules: Rules::from(&settings),
+            rules,
             up: true,
             hangs: false,
             life: 0,
             owners: 0,
         }
-    }
-
-    pub(crate) fn misbehave(&mut self, habit: Naughty) {
-        self.rules.naughty = Habits::from_iter([habit]);
     }
 }
 

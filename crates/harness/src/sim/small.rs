@@ -12,7 +12,8 @@ pub struct Small {
     pub broken: Vec<(String, Report)>,
 }
 
-fn quiet(quick_disk: bool) -> Config {
+impl Config {
+  pub(crate) fn quiet(quick_disk: bool) -> Config {
     Config {
         hosts: 1,
         servers: 1,
@@ -39,6 +40,7 @@ fn quiet(quick_disk: bool) -> Config {
         kill_plan: Vec::new(),
         plan_is_cut: false,
     }
+  }
 }
 
 /// The settings of the small worlds: what else is wrong while programs die.
@@ -56,7 +58,7 @@ fn settings() -> Vec<(&'static str, Config)> {
     for (name, trouble) in troubles {
         for cut in [false, true] {
             for (quick, proof) in [(false, true), (true, false)] {
-                let mut config = quiet(quick);
+                let mut config = Config::quiet(quick);
                 config.plan_is_cut = cut;
                 config.proof_of_life = proof;
                 if let Some(fault) = trouble {

@@ -146,6 +146,7 @@ pub(crate) fn recover(world: Shared, client: Client, process: usize) -> BoxFutur
                 Ok(open) => open,
                 Err(error) => return lock(&world).monitor.told_error(None, &error),
             };
+            lock(&world).watch_listing(process, &open);
             if open.is_empty() {
                 return;
             }

@@ -187,6 +187,16 @@ impl World {
         Some(due.what)
     }
 
+    /// Lets handlers finish, for gates that have no programs; false when none is at work.
+    pub(crate) fn server_step(&mut self) -> bool {
+        match self.advance() {
+            Some(Occasion::Work(work)) => self.work(work),
+            Some(_) => {}
+            None => return false,
+        }
+        true
+    }
+
     pub(crate) fn has(&mut self, fault: Fault) -> bool {
         !self.calm && self.rng.chance(self.config.rate(fault))
     }

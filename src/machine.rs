@@ -360,7 +360,9 @@ impl Machine {
             Some(_) => classify::polled(&response, &context),
             None => classify::answer(&response, &context),
         };
-        if response.is_success() && response.content == Content::Lost {
+        // A login page cut short is no success either.
+        let page = classify::is_page(&response, &self.profile);
+        if response.is_success() && response.content == Content::Lost && !page {
             self.run.lost_success = Some(response.clone());
         }
         let status = Some(response.status);

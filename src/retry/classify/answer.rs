@@ -5,7 +5,7 @@ use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict, gu
 use crate::json;
 use crate::message::{Content, Response};
 use crate::planted;
-use crate::profile::Accepted;
+use crate::profile::{Accepted, Profile};
 use crate::retry::retry_after;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -88,6 +88,9 @@ impl Answer<'_> {
         if self.response.content == Content::Lost && planted::is(13) {
             return self.done("half an answer will do");
         }
+        if self.response.content == Content::Lost && self.looks_foreign() {
+            return self.unexpected_body();
+        }
         if self.response.content == Content::Lost {
             return if profile.replays() {
                 Verdict::again(
@@ -144,7 +147,7 @@ impl Answer<'_> {
     /// A page where a result was expected, or a result that is none.
     pub(super) fn looks_foreign(&self) -> bool {
         let Some(body) = self.response.content.bytes() else {
-            return false;
+            return is_page(self.response, self.context.profile);
         };
         let kind = media_type(self.response);
         match kind.as_str() {
@@ -459,6 +462,12 @@ impl Answer<'_> {
         };
         Verdict::again(again, waiting("too many requests", hint))
     }
+}
+
+/// Whether it is a page for people where nobody asked for one, to go by its head.
+pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
+    let page = matches!(media_type(response).as_str(), "text/html" | "application/xhtml+xml");
+    page && !profile.expects_html()
 }
 
 /// The body's media type without its parameters, in lower case.

@@ -203,6 +203,7 @@ impl Executor {
         let mut world = lock(&self.world);
         if world.config.plan_is_cut {
             let host = world.processes[process].host;
+            world.hosts[host].cuts += 1;
             world.cut_disk(host);
         }
         let (host, principal) = (world.processes[process].host, world.processes[process].principal);

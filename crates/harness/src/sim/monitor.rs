@@ -81,7 +81,9 @@ struct KeyWatch {
     left: u32,
     effects: u32,
     answer: Box<str>,
-    first_left: u64,
+    /// When the server reserved it first.
+    reserved: Option<u64>,
+    /// Who sent it first, and when by its own clock.
     first_left_by: Option<(usize, Now)>,
     in_flight: Vec<usize>,
     hint: Option<(usize, Now, u64)>,
@@ -197,6 +199,13 @@ impl Monitor {
 
     pub(crate) fn effects_in_all(&self) -> u32 {
         self.deeds.iter().map(|deed| deed.effects).sum()
+    }
+
+    /// The server holds the key from now on.
+    pub(crate) fn reserved(&mut self, key: &str, now: u64) {
+        if let Some(watch) = self.keys.get_mut(key) {
+            watch.reserved.get_or_insert(now);
+        }
     }
 
     /// A person found out by looking at the server.
@@ -364,15 +373,15 @@ impl World {
         }
         if left {
             if watch.left == 0 {
-                (watch.first_left, watch.first_left_by) = (now, Some((process, clock)));
+                watch.first_left_by = Some((process, clock));
             }
             watch.left += 1;
             let limit = window.saturating_sub(timeout);
             let ticks = watch.first_left_by.filter(|(by, _)| *by == process);
             let by_ticks = ticks.map(|(_, first)| clock.monotonic - first.monotonic);
-            if (!dishonest && now - watch.first_left > limit)
-                || by_ticks.is_some_and(|age| age.as_millis() > u128::from(limit))
-            {
+            let old = watch.reserved.is_some_and(|at| now - at > limit);
+            let old_by_ticks = by_ticks.is_some_and(|age| age.as_millis() > u128::from(limit));
+            if old && (!dishonest || old_by_ticks) {
                 problems.push(("I7", "it was sent after the window"));
             }
         }

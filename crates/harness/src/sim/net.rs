@@ -62,6 +62,8 @@ impl Future for Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
+        // Nobody listens any more.
+        lock(&self.call.0).known = true;
         lock(&self.world).monitor.landed(&self.key, self.process);
     }
 }

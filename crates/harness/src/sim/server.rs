@@ -103,6 +103,7 @@ impl World {
         let life = server.life;
         match engine::reserve(&mut server.store, &server.rules, &claim) {
             Ok(Verdict::Run(record)) => {
+                self.monitor.reserved(&packet.key, self.now);
                 let work = Work { packet, record, life };
                 let slow = self.has(Fault::Slow);
                 if !slow && self.rng.chance(7_000) {

@@ -243,7 +243,8 @@ impl World {
         }
         it.steps += 1;
         let planned = self.config.kill_plan.contains(&(process, it.steps));
-        if planned || self.has(Fault::KillAtStep) {
+        let in_time = self.now < self.config.span + 60_000;
+        if planned || (in_time && self.has(Fault::KillAtStep)) {
             self.monitor.counters.kills_at_step += 1;
             self.to_kill.push(process);
             // It is dead from here on; the executor buries it.

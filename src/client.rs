@@ -5,6 +5,7 @@ mod credentials;
 mod deferred;
 mod drive;
 mod flight;
+mod lease;
 
 pub use builder::{ClientBuilder, Parts};
 pub(crate) use builder::{is_credential, is_framing};
@@ -26,8 +27,12 @@ use crate::transport::Transport;
 use flight::Flights;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// After so many ended operations old ones are reaped again.
+const REAP_EVERY: u64 = 256;
 
 /// Sends operations, each under one key for all its attempts. Cheap to clone; share one.
 ///
@@ -71,6 +76,7 @@ pub(crate) struct Inner {
     pub(crate) tombstones_for: Duration,
     pub(crate) flights: Flights,
     parked: Mutex<HashSet<Key>>,
+    ended: AtomicU64,
     budgets: Mutex<HashMap<Origin, Budget>>,
 }
 
@@ -172,11 +178,7 @@ impl Client {
     /// If the journal cannot be read.
     pub async fn find(&self, reference: Reference) -> Result<Vec<Operation>, Error> {
         let scope = (!crate::planted::is(22)).then(|| self.0.scope.clone());
-        let found = self
-            .0
-            .journal
-            .find(reference, scope)
-            .await?;
+        let found = self.0.journal.find(reference, scope).await?;
         Ok(self.handles(found))
     }
 
@@ -197,9 +199,9 @@ impl Client {
             )
             .about(reference)),
             (Some(_), others) => Err(Error::new(
-                ErrorKind::NotFound,
+                ErrorKind::Ambiguous,
                 format!(
-                    "{} operations have this reference; choose one by its key",
+                    "{} operations have this reference; `find` gives all of them, choose by the key",
                     others + 1
                 ),
             )
@@ -232,6 +234,20 @@ impl Client {
     #[must_use]
     pub fn grade(&self) -> Grade {
         self.0.journal.grade()
+    }
+
+    /// Reaps in the background after the first ended operation, and now and then after that.
+    pub(crate) fn reap_sometimes(&self) {
+        if self.0.ended.fetch_add(1, Ordering::Relaxed) % REAP_EVERY != 0 {
+            return;
+        }
+        let client = Arc::downgrade(&self.0);
+        crate::platform::spawn(Box::pin(async move {
+            if let Some(inner) = client.upgrade() {
+                // What could not be reaped now is reaped the next time.
+                let _ = Client(inner).reap().await;
+            }
+        }));
     }
 
     fn handles(&self, listing: Listing) -> Vec<Operation> {

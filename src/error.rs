@@ -71,6 +71,8 @@ pub enum ErrorKind {
     OriginNotAllowed,
     /// There is no such operation here.
     NotFound,
+    /// More than one operation has this reference.
+    Ambiguous,
     /// It has ended already, in this phase.
     Ended(Phase),
     /// The journal holds it, but its bytes were altered.

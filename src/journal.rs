@@ -19,8 +19,8 @@ pub mod stores {
     pub use super::sqlite::*;
 }
 
-pub use crate::entry::{Flush, Liveness, Receipt};
 use crate::entry::{DecodeError, Entry, Grade, Owner, Phase, Progress, Scope};
+pub use crate::entry::{Flush, Liveness, Receipt};
 use crate::key::{Key, Reference};
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
 use crate::time::Timestamp;

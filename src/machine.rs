@@ -430,7 +430,9 @@ impl Machine {
 
     fn try_again(&mut self, again: Again, tick: Tick) -> Decision {
         self.progress.used.extend(again.once);
-        let parked = again.hint.is_some_and(|hint| hint > self.policy.defer_above);
+        let parked = again
+            .hint
+            .is_some_and(|hint| hint > self.policy.defer_above);
         if self.run.attempts >= self.policy.max_attempts && !parked {
             // Whoever resumes it must not come sooner than the server asked.
             self.progress.not_before = again.hint.map(|hint| tick.now.wall + hint);

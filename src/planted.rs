@@ -4,7 +4,9 @@
 //! number and a gate must notice it. In every other build nothing here can be switched on.
 
 #[cfg(all(feature = "planted", not(debug_assertions)))]
-compile_error!("the feature `planted` puts bugs into the library on purpose; it is not for releases");
+compile_error!(
+    "the feature `planted` puts bugs into the library on purpose; it is not for releases"
+);
 
 #[cfg(feature = "planted")]
 static CHOSEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);

@@ -274,6 +274,7 @@ impl ClientBuilder {
             tombstones_for: self.tombstones_for,
             flights: Flights::default(),
             parked: std::sync::Mutex::default(),
+            ended: std::sync::atomic::AtomicU64::default(),
             budgets: std::sync::Mutex::default(),
         })))
     }

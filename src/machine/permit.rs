@@ -2,8 +2,8 @@
 
 use crate::entry::{Frozen, Receipt};
 use crate::key::Reference;
-use crate::planted;
 use crate::message::{Headers, Method, without_query};
+use crate::planted;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,8 @@ impl Permit {
         let mut frozen = Arc::clone(order.frozen);
         if planted::is(1) {
             let line = Arc::make_mut(&mut frozen).key_line.as_mut();
-            line.into_iter().for_each(|(_, value)| *value = format!("{value}{}", order.attempt).into());
+            line.into_iter()
+                .for_each(|(_, value)| *value = format!("{value}{}", order.attempt).into());
         }
         (receipt.key() == &order.frozen.key).then(|| Permit {
             frozen,

@@ -18,6 +18,9 @@ use std::time::Duration;
 
 /// The longest name of an action.
 const MAX_INTENT: usize = 512;
+/// Headers that are frozen with a request but do not make it another one: a new release of the
+/// program, or a new trace, asks for the same thing.
+const INCIDENTAL: [&str; 3] = ["user-agent", "x-correlation-id", "x-request-id"];
 /// The largest body that a journal takes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
@@ -264,7 +267,15 @@ impl OperationBuilder {
         }
         self.intent = entry.frozen.intent.clone();
         if self.method.is_none() {
-            let sent = previous.body()?;
+            let sent = previous.body().map_err(|error| match error.kind() {
+                ErrorKind::BodyNeeded => Error::new(
+                    ErrorKind::BodyNeeded,
+                    "the journal does not keep the body of the operation to repeat; give the repeat \
+                     its request again",
+                )
+                .about(reference),
+                _ => error,
+            })?;
             self.profile = self.client.0.profile_of(&entry)?;
             self.body = without_key(&sent, &entry, &self.profile);
             self.method = Some(entry.frozen.method);
@@ -379,6 +390,7 @@ impl OperationBuilder {
         if crate::planted::is(23) {
             let _ = headers.push("authorization", "Bearer planted");
         }
+        let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
         let mut frozen = Frozen {
             key,
             scope: inner.scope.clone(),
@@ -390,7 +402,7 @@ impl OperationBuilder {
             key_line,
             body: Kept::NotKept,
             body_digest: Sha256::digest(&body).into(),
-            fingerprint: Fingerprint::of(method, &self.url, &self.headers, identity),
+            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
             profile: self.profile.name().into(),
             begun_at: inner.clock.now().wall,
         };

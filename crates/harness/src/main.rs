@@ -13,7 +13,10 @@ fn main() -> ExitCode {
     let result = match arguments.first().map(String::as_str) {
         Some("sim") => match number("--seed") {
             Some(seed) => replay(seed),
-            None => simulate(number("--from").unwrap_or(1), number("--ops").unwrap_or(1_000_000)),
+            None => simulate(
+                number("--from").unwrap_or(1),
+                number("--ops").unwrap_or(1_000_000),
+            ),
         },
         Some("planted") => planted(number("--ops").unwrap_or(40_000)),
         Some("small") => small(number("--seeds").unwrap_or(2)),
@@ -40,7 +43,11 @@ fn replay(seed: u64) -> Result<(), String> {
 }
 
 fn show(report: &Report) {
-    println!("seed {} breaks {}", report.seed, report.violations.join("; "));
+    println!(
+        "seed {} breaks {}",
+        report.seed,
+        report.violations.join("; ")
+    );
 }
 
 fn simulate(first: u64, operations: u64) -> Result<(), String> {
@@ -50,7 +57,10 @@ fn simulate(first: u64, operations: u64) -> Result<(), String> {
     }
     let (counters, broken) = sim::run_many(first, operations);
     for (name, value, least) in counters.all() {
-        println!("figure sim_{name} {value} times (at least {})", scaled(least, operations));
+        println!(
+            "figure sim_{name} {value} times (at least {})",
+            scaled(least, operations)
+        );
     }
     println!("figure sim_violations {} violations", broken.len());
     broken.iter().for_each(show);
@@ -58,8 +68,16 @@ fn simulate(first: u64, operations: u64) -> Result<(), String> {
         let smallest = sim::shrink(report.seed);
         println!("\nthe smallest form of seed {}:", report.seed);
         let skip = smallest.trace.len().saturating_sub(120);
-        smallest.trace.iter().skip(skip).for_each(|line| println!("{line}"));
-        return Err(format!("seed {}: {}", report.seed, smallest.violations.join("; ")));
+        smallest
+            .trace
+            .iter()
+            .skip(skip)
+            .for_each(|line| println!("{line}"));
+        return Err(format!(
+            "seed {}: {}",
+            report.seed,
+            smallest.violations.join("; ")
+        ));
     }
     let missed: Vec<String> = counters
         .all()
@@ -70,7 +88,10 @@ fn simulate(first: u64, operations: u64) -> Result<(), String> {
     if missed.is_empty() {
         return Ok(());
     }
-    Err(format!("the run did not come across enough: {}", missed.join(", ")))
+    Err(format!(
+        "the run did not come across enough: {}",
+        missed.join(", ")
+    ))
 }
 
 /// A minimum for a million operations, for a run of this size.
@@ -86,7 +107,11 @@ fn small(seeds: u64) -> Result<(), String> {
         return Ok(());
     };
     report.trace.iter().for_each(|line| println!("{line}"));
-    Err(format!("seed {}, {plan}: {}", report.seed, report.violations.join("; ")))
+    Err(format!(
+        "seed {}, {plan}: {}",
+        report.seed,
+        report.violations.join("; ")
+    ))
 }
 
 /// Bugs that the world cannot contain, and the tests that would notice them.
@@ -118,28 +143,45 @@ fn planted(operations: u64) -> Result<(), String> {
             }
         }
     }
-    println!("figure planted_caught {} bugs", BUGS.len() - ELSEWHERE.len() - missed.len());
-    println!("figure planted_seconds {:.0} seconds", started.elapsed().as_secs_f64());
+    println!(
+        "figure planted_caught {} bugs",
+        BUGS.len() - ELSEWHERE.len() - missed.len()
+    );
+    println!(
+        "figure planted_seconds {:.0} seconds",
+        started.elapsed().as_secs_f64()
+    );
     if missed.is_empty() {
         return Ok(());
     }
-    Err(format!("nobody noticed the planted bugs {}", missed.join(", ")))
+    Err(format!(
+        "nobody noticed the planted bugs {}",
+        missed.join(", ")
+    ))
 }
 
 /// The rule that noticed the bug, if it is one that was named for it.
 fn catch(bug: &Bug, operations: u64) -> Option<&'static str> {
     let named = |found: &[String]| {
         let rules = bug.rules.iter();
-        rules.copied().find(|rule| found.iter().any(|v| v.starts_with(&format!("{rule}:"))))
+        rules
+            .copied()
+            .find(|rule| found.iter().any(|v| v.starts_with(&format!("{rule}:"))))
     };
     named(&sim::gates()).or_else(|| {
         let (_, broken) = sim::run_many(1, operations);
-        let found: Vec<String> = broken.into_iter().flat_map(|report| report.violations).collect();
+        let found: Vec<String> = broken
+            .into_iter()
+            .flat_map(|report| report.violations)
+            .collect();
         named(&found)
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "a stopwatch; nothing depends on it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a stopwatch; nothing depends on it"
+)]
 fn now() -> std::time::Instant {
     std::time::Instant::now()
 }

@@ -51,7 +51,9 @@ fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
     let mut monitor = executor.finish();
     monitor.counters.worlds = 1;
     if !ended {
-        monitor.violations.push("liveness: the world does not come to rest".into());
+        monitor
+            .violations
+            .push("liveness: the world does not come to rest".into());
     }
     Report {
         seed,
@@ -86,7 +88,9 @@ pub fn run_many(first: u64, operations: u64) -> (Counters, Vec<Report>) {
         scope.spawn(work);
         scope.spawn(work);
     });
-    total.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    total
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// What the gates beside the worlds find wrong.

@@ -15,6 +15,7 @@ mod describe;
 mod exit;
 mod house;
 mod interrupt;
+mod narrow;
 mod out;
 mod progress;
 mod table;

@@ -1,9 +1,10 @@
 //! What is shown while one operation is driven: a countdown on a terminal, lines in a pipe.
 
 use crate::interrupt::Interrupt;
+use crate::narrow;
 use crate::out::Out;
 use crate::when::{monotonic, short};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use samekey::{Error, Operation, Outcome, Update, Updates};
 use serde_json::json;
 use std::pin::pin;
@@ -106,13 +107,8 @@ enum State {
 
 impl View<'_> {
     fn new(most: u32, out: &Out) -> View<'_> {
-        let target = if out.is_live() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {msg}") {
+        let bar = ProgressBar::with_draw_target(None, narrow::target(out.is_live()));
+        if let Ok(style) = ProgressStyle::with_template("{spinner:.cyan} {wide_msg}") {
             bar.set_style(style);
         }
         View {
@@ -152,7 +148,7 @@ impl View<'_> {
                 }));
                 if self.out.is_live() {
                     // The countdown goes; how the attempt ended stays.
-                    self.bar.println(format!("  attempt {attempt}: {reason}"));
+                    narrow::stay(&self.bar, &format!("  attempt {attempt}: {reason}"));
                 }
                 self.line(&format!(
                     "attempt {attempt}: {reason}; next in {}",
@@ -236,21 +232,11 @@ impl View<'_> {
                 short(now.saturating_sub(*since))
             ),
         };
-        self.bar.set_message(fitting(&message, 0));
+        self.bar.set_message(narrow::fit(&message, 2));
         self.bar.tick();
     }
 
     fn clear(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// What fits on one line of the terminal beside `taken` columns.
-///
-/// Four columns stay free, for the spinner and for the `^C` that a terminal echoes: were the line
-/// full, that would begin another one, and the line above could not be cleared any more.
-pub(crate) fn fitting(text: &str, taken: usize) -> String {
-    let columns = console::Term::stderr().size_checked();
-    let columns = columns.map_or(100, |(_, columns)| usize::from(columns));
-    console::truncate_str(text, columns.saturating_sub(taken + 6), "…").into_owned()
 }

@@ -78,8 +78,8 @@ mod tests {
 22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
 40 22 0:35 / /mnt/team\\040share rw shared:1 - nfs4 server:/export rw
 41 40 0:36 / /mnt/team\\040share/local rw - xfs /dev/vdb rw
-42 22 0:37 / /home rw - fuse.sshfs host:/home rw
-43 22 0:38 / /home rw - ext4 /dev/vdc rw
+42 22 0:37 / /data rw - fuse.sshfs host:/data rw
+43 22 0:38 / /data rw - ext4 /dev/vdc rw
 ";
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
             ("/mnt/team share/a/b", "nfs4"),
             ("/mnt/team share/local/a", "xfs"),
             ("/mnt/team sharexyz", "ext4"),
-            ("/home/ann", "ext4"),
+            ("/data/ann", "ext4"),
         ] {
             assert_eq!(
                 kind(MOUNTS, Path::new(folder)).as_deref(),

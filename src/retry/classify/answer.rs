@@ -466,7 +466,10 @@ impl Answer<'_> {
 
 /// Whether it is a page for people where nobody asked for one, to go by its head.
 pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
-    let page = matches!(media_type(response).as_str(), "text/html" | "application/xhtml+xml");
+    let page = matches!(
+        media_type(response).as_str(),
+        "text/html" | "application/xhtml+xml"
+    );
     page && !profile.expects_html()
 }
 

@@ -1,8 +1,8 @@
 //! Table B: what the lack of an answer means.
 
 use super::{Action, Again, Applied, Context, Once, Reason, Verdict, guarded};
-use crate::planted;
 use crate::message::{Failure, FailureKind, Sent};
+use crate::planted;
 
 /// The verdict on an attempt without an answer.
 #[must_use]

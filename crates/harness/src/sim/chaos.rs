@@ -59,22 +59,34 @@ impl World {
             let (at, host) = (self.rng.below(span), self.host());
             let size = self.rng.pick(&[5_000, 60_000, 3_600_000, 315_360_000_000]);
             let back = self.config.back_jumps && self.rng.chance(6_000);
-            let by = if back { -size.min(3_600_000 * 48) } else { size };
+            let by = if back {
+                -size.min(3_600_000 * 48)
+            } else {
+                size
+            };
             self.at(at, Occasion::Chaos(Chaos::Jump { host, by }));
         }
         for _ in 0..self.config.outages {
-            let (at, server) = (self.rng.below(span), self.rng.below(self.config.servers as u64) as usize);
+            let (at, server) = (
+                self.rng.below(span),
+                self.rng.below(self.config.servers as u64) as usize,
+            );
             let lasts = self.rng.pick(&[5_000, 60_000, self.config.window]);
             let hangs = self.rng.chance(5_000);
             self.at(at, Occasion::Chaos(Chaos::ServerDown(server, hangs)));
             self.at(at + lasts, Occasion::Chaos(Chaos::ServerUp(server)));
         }
         for _ in 0..self.config.server_kills {
-            let (at, server) = (self.rng.below(span), self.rng.below(self.config.servers as u64) as usize);
+            let (at, server) = (
+                self.rng.below(span),
+                self.rng.below(self.config.servers as u64) as usize,
+            );
             self.at(at, Occasion::Chaos(Chaos::ServerKill(server)));
         }
         for host in 0..self.config.hosts {
-            if self.has(super::config::Fault::Damage) || self.config.rate(super::config::Fault::Damage) > 50 {
+            if self.has(super::config::Fault::Damage)
+                || self.config.rate(super::config::Fault::Damage) > 50
+            {
                 let at = self.rng.below(span);
                 self.at(at, Occasion::Chaos(Chaos::Damage(host)));
             }
@@ -167,7 +179,9 @@ impl Executor {
             (deed % world.config.hosts, usize::from(deed % 5 == 0))
         };
         let process = self.process_for(host, principal);
-        let Some(client) = self.client(process) else { return };
+        let Some(client) = self.client(process) else {
+            return;
+        };
         let act = user::act(self.world.clone(), client, process, deed, spare);
         let task = self.spawn(process, act);
         self.drop_at_random(task);
@@ -182,7 +196,9 @@ impl Executor {
             world.monitor.counters.power_cuts += 1;
             world.hosts[host].cuts += 1;
             let all = world.processes.iter().enumerate();
-            all.filter(|(_, p)| p.alive && p.host == host).map(|(n, _)| n).collect()
+            all.filter(|(_, p)| p.alive && p.host == host)
+                .map(|(n, _)| n)
+                .collect()
         };
         for process in running {
             self.kill(process);
@@ -196,7 +212,9 @@ impl Executor {
         if world.calm {
             return;
         }
-        let Some(process) = world.victim() else { return };
+        let Some(process) = world.victim() else {
+            return;
+        };
         let now = world.now;
         world.monitor.counters.freezes += 1;
         world.processes[process].frozen_since = Some(now);
@@ -209,7 +227,9 @@ impl Executor {
             let mut world = lock(&self.world);
             let now = world.now;
             let it = &mut world.processes[process];
-            let Some(since) = it.frozen_since.take() else { return };
+            let Some(since) = it.frozen_since.take() else {
+                return;
+            };
             it.was_frozen |= now - since > 20_000;
             std::mem::take(&mut it.held)
         };
@@ -226,7 +246,10 @@ impl Executor {
             world.monitor.counters.calm_worlds += 1;
             world.servers.iter_mut().for_each(|server| server.up = true);
             let all = world.processes.iter().enumerate();
-            let frozen: Vec<usize> = all.filter(|(_, p)| p.frozen_since.is_some()).map(|(n, _)| n).collect();
+            let frozen: Vec<usize> = all
+                .filter(|(_, p)| p.frozen_since.is_some())
+                .map(|(n, _)| n)
+                .collect();
             for server in 0..world.config.servers {
                 for minute in 1..=90 {
                     world.after(minute * 60_000, Occasion::Chaos(Chaos::Sweep(server)));

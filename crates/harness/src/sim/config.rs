@@ -104,7 +104,13 @@ impl Config {
         for (rate_of, extreme) in rates.iter_mut().zip(extremes) {
             *rate_of = rate(&mut rng, extreme);
         }
-        let mut some = |most: u64| if rng.chance(5_000) { rng.below(most + 1) } else { 0 };
+        let mut some = |most: u64| {
+            if rng.chance(5_000) {
+                rng.below(most + 1)
+            } else {
+                0
+            }
+        };
         let (kills, cuts, freezes, jumps, outages, server_kills) =
             (some(30), some(12), some(8), some(8), some(4), some(8));
         Config {

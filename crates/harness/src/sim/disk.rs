@@ -1,8 +1,8 @@
 //! A journal on a simulated disk: what is written, and what would be left after a power cut.
 
 use super::config::Fault;
-use crate::planted;
 use super::world::{Later, Occasion, Shared, World, lock};
+use crate::planted;
 use samekey::entry::{DecodeError, Entry, Flush, Grade, Liveness, Owner, Progress, Receipt, Scope};
 use samekey::journal::{
     Begun, Damaged, Journal, JournalError, JournalErrorKind, Listing, Query, Reaped, Retention,
@@ -48,7 +48,12 @@ enum What {
 }
 
 fn receipt(entry: &Entry) -> Receipt {
-    Receipt::new(entry.key().clone(), entry.slot, entry.progress.revision, Grade::Device)
+    Receipt::new(
+        entry.key().clone(),
+        entry.slot,
+        entry.progress.revision,
+        Grade::Device,
+    )
 }
 
 fn unreadable(slot: u64) -> JournalError {
@@ -59,7 +64,11 @@ impl Disk {
     /// `looked`: whether the intent was looked up in the same step.
     fn begin(&mut self, mut entry: Entry, looked: bool) -> Result<Begun, JournalError> {
         let frozen = &entry.frozen;
-        let name = (frozen.scope.clone(), frozen.intent.clone(), frozen.generation);
+        let name = (
+            frozen.scope.clone(),
+            frozen.intent.clone(),
+            frozen.generation,
+        );
         let taken = self.names.get(&name).filter(|slot| {
             let damaged = self.rows[slot].damaged_at.is_some();
             !(planted::is(18) && damaged) && !(planted::is(24) && !looked)
@@ -91,7 +100,12 @@ impl Disk {
 
     /// Entries that were never synced are gone.
     fn lose_unsynced(&mut self) {
-        let lost: Vec<u64> = self.rows.iter().filter(|(_, row)| !row.synced).map(|(s, _)| *s).collect();
+        let lost: Vec<u64> = self
+            .rows
+            .iter()
+            .filter(|(_, row)| !row.synced)
+            .map(|(s, _)| *s)
+            .collect();
         for slot in lost {
             if let Some(row) = self.rows.remove(&slot) {
                 self.by_key.remove(row.entry.key());
@@ -101,7 +115,11 @@ impl Disk {
     }
 
     fn record(&mut self, write: Write) -> Result<Receipt, JournalError> {
-        let Some(row) = self.rows.get_mut(&write.slot).filter(|row| row.gone.is_none()) else {
+        let Some(row) = self
+            .rows
+            .get_mut(&write.slot)
+            .filter(|row| row.gone.is_none())
+        else {
             return Err(JournalError::stale(&write.key));
         };
         if row.damaged_at.is_some() {
@@ -147,7 +165,12 @@ impl Disk {
 impl World {
     /// The power fails: of what was not flushed, any part may be kept.
     pub(crate) fn cut_disk(&mut self, host: usize) {
-        let World { hosts, rng, monitor, .. } = self;
+        let World {
+            hosts,
+            rng,
+            monitor,
+            ..
+        } = self;
         hosts[host].disk.lose_unsynced();
         for row in hosts[host].disk.rows.values_mut() {
             if row.lax.is_empty() {
@@ -211,7 +234,10 @@ impl World {
 
     fn trouble(&mut self, process: usize, fails: bool) -> Option<JournalError> {
         if self.processes[process].poisoned {
-            return Some(JournalError::new(JournalErrorKind::Poisoned, "open it again"));
+            return Some(JournalError::new(
+                JournalErrorKind::Poisoned,
+                "open it again",
+            ));
         }
         if !fails {
             return None;
@@ -248,7 +274,14 @@ struct Monitored(usize);
 
 impl Monitored {
     fn of(entry: &Entry) -> Monitored {
-        Monitored(entry.frozen.intent.trim_start_matches('d').parse().unwrap_or(0))
+        Monitored(
+            entry
+                .frozen
+                .intent
+                .trim_start_matches('d')
+                .parse()
+                .unwrap_or(0),
+        )
     }
 }
 
@@ -265,7 +298,10 @@ impl SimJournal {
         if !world.step(self.process) {
             return false;
         }
-        let job = Job { process: self.process, what };
+        let job = Job {
+            process: self.process,
+            what,
+        };
         if world.config.quick_disk {
             world.write(job);
         } else {
@@ -279,7 +315,11 @@ impl SimJournal {
         let world = lock(&self.world);
         let names = &world.hosts[world.processes[self.process].host].disk.names;
         let frozen = &entry.frozen;
-        !names.contains_key(&(frozen.scope.clone(), frozen.intent.clone(), frozen.generation))
+        !names.contains_key(&(
+            frozen.scope.clone(),
+            frozen.intent.clone(),
+            frozen.generation,
+        ))
     }
 
     /// Reads, if the process lives.
@@ -352,7 +392,10 @@ impl Journal for SimJournal {
             now_or_never(self.read(|_, disk| {
                 Ok(disk.list(|entry| {
                     query.select.matches(entry.progress.phase)
-                        && query.scope.as_ref().is_none_or(|s| entry.frozen.scope == *s)
+                        && query
+                            .scope
+                            .as_ref()
+                            .is_none_or(|s| entry.frozen.scope == *s)
                 }))
             }))
             .await

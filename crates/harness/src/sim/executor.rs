@@ -5,8 +5,8 @@ use super::monitor::Monitor;
 use super::net::SimTransport;
 use super::rng::Rng;
 use super::user;
-use crate::planted;
 use super::world::{Chaos, Later, Occasion, Process, Shared, lock};
+use crate::planted;
 use samekey::clock::{Clock, Dice};
 use samekey::seam::BoxFuture;
 use samekey::{Asked, Client, Headers, Now, Parts, Policy, Profile};
@@ -169,7 +169,11 @@ impl Executor {
             task: id,
             ready: Arc::clone(&self.ready),
         }));
-        self.tasks[id] = Some(Task { process, future, waker });
+        self.tasks[id] = Some(Task {
+            process,
+            future,
+            waker,
+        });
         lock(&self.ready.0).push_back(id);
         id
     }
@@ -178,7 +182,9 @@ impl Executor {
     fn drop_task(&mut self, id: usize) {
         let task = self.tasks.get_mut(id).and_then(Option::take);
         let frozen = task.as_ref().is_some_and(|task| {
-            lock(&self.world).processes[task.process].frozen_since.is_some()
+            lock(&self.world).processes[task.process]
+                .frozen_since
+                .is_some()
         });
         match task {
             Some(task) if frozen => self.tasks[id] = Some(task),
@@ -195,7 +201,10 @@ impl Executor {
     fn bury(&mut self, process: usize) {
         self.clients[process] = None;
         for id in 0..self.tasks.len() {
-            if self.tasks[id].as_ref().is_some_and(|task| task.process == process) {
+            if self.tasks[id]
+                .as_ref()
+                .is_some_and(|task| task.process == process)
+            {
                 self.tasks[id] = None;
                 self.free.push(id);
             }
@@ -206,7 +215,10 @@ impl Executor {
             world.hosts[host].cuts += 1;
             world.cut_disk(host);
         }
-        let (host, principal) = (world.processes[process].host, world.processes[process].principal);
+        let (host, principal) = (
+            world.processes[process].host,
+            world.processes[process].principal,
+        );
         let switch = !world.calm && world.rng.chance(2_000);
         let principal = if switch { 1 - principal } else { principal };
         let wait = world.rng.between(1, 20_000);
@@ -237,12 +249,23 @@ impl Executor {
         });
         let seed = if planted::is(26) { 7 } else { world.rng.next() };
         let config = world.config.clone();
-        world.note(&[4, number as u64], || format!("p{number} starts on host {host} for account {principal}"));
+        world.note(&[4, number as u64], || {
+            format!("p{number} starts on host {host} for account {principal}")
+        });
         drop(world);
         let parts = Parts {
-            journal: Arc::new(SimJournal { world: self.world.clone(), process: number }),
-            transport: Arc::new(SimTransport { world: self.world.clone(), process: number }),
-            clock: Arc::new(SimClock { world: self.world.clone(), host }),
+            journal: Arc::new(SimJournal {
+                world: self.world.clone(),
+                process: number,
+            }),
+            transport: Arc::new(SimTransport {
+                world: self.world.clone(),
+                process: number,
+            }),
+            clock: Arc::new(SimClock {
+                world: self.world.clone(),
+                host,
+            }),
             dice: Arc::new(SimDice(Mutex::new(Rng::new(seed)))),
         };
         let millis = Duration::from_millis;
@@ -255,7 +278,11 @@ impl Executor {
             .policy(policy)
             .profile(Profile::default())
             .credentials(move |_: Asked| async move {
-                Ok(Headers::bearer(if principal == 0 { "alice" } else { "bob" })?)
+                Ok(Headers::bearer(if principal == 0 {
+                    "alice"
+                } else {
+                    "bob"
+                })?)
             })
             .build()
             .expect("a client that the simulation drew is valid");

@@ -15,7 +15,10 @@ pub(crate) fn spread() -> Vec<String> {
     waits.sort_unstable();
     waits.dedup();
     if waits.len() < 100 {
-        return vec![format!("spread: a thousand programs share {} waits", waits.len())];
+        return vec![format!(
+            "spread: a thousand programs share {} waits",
+            waits.len()
+        )];
     }
     Vec::new()
 }
@@ -29,6 +32,7 @@ fn packet(tenant: &str) -> Packet {
         deed: 0,
         amount: 5,
         digest: 1,
+        sent: 0,
         call: Call::new(),
     }
 }
@@ -56,6 +60,8 @@ pub(crate) fn errors() -> Vec<String> {
     }
     match world.monitor.effects_in_all() {
         1 => Vec::new(),
-        other => vec![format!("errors: after a 500 and a retry there are {other} effects")],
+        other => vec![format!(
+            "errors: after a 500 and a retry there are {other} effects"
+        )],
     }
 }

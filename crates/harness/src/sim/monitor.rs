@@ -67,6 +67,7 @@ counters! {
     told_rejected 10_000,
     told_not_sent 1_000,
     calm_worlds 200,
+    beyond_the_margin 0,
 }
 
 /// What is known of one key.
@@ -134,7 +135,8 @@ impl Monitor {
         self.counters.operations += 1;
         let watch = self.keys.entry(key.as_str().into()).or_default();
         if watch.begun {
-            self.violations.push(format!("I17: deed {deed}: a key was minted twice"));
+            self.violations
+                .push(format!("I17: deed {deed}: a key was minted twice"));
             return;
         }
         (watch.begun, watch.deed, watch.host) = (true, deed, host);
@@ -189,7 +191,11 @@ impl Monitor {
             self.broken("I7", deed, "it happened twice under one key");
         }
         if failed {
-            self.broken("I8", deed, "it happened after it was told that it had not and would not");
+            self.broken(
+                "I8",
+                deed,
+                "it happened after it was told that it had not and would not",
+            );
         }
         let it = &self.deeds[deed];
         if it.effects > 1 + it.repeats && !excused {
@@ -208,9 +214,16 @@ impl Monitor {
         }
     }
 
+    /// Whether the server held the key at this time; `None` if it never did.
+    pub(crate) fn held_since(&self, key: &str) -> Option<u64> {
+        self.keys.get(key)?.reserved
+    }
+
     /// A person found out by looking at the server.
     pub(crate) fn has_happened(&self, key: &Key) -> bool {
-        self.keys.get(key.as_str()).is_some_and(|watch| watch.effects > 0)
+        self.keys
+            .get(key.as_str())
+            .is_some_and(|watch| watch.effects > 0)
     }
 
     pub(crate) fn settled_by_hand(&mut self, key: &Key) {
@@ -222,7 +235,9 @@ impl Monitor {
 
     /// The phase that somebody was told in so many words.
     pub(crate) fn told_phase(&mut self, key: &Key, phase: Phase) {
-        let Some(watch) = self.keys.get_mut(key.as_str()) else { return };
+        let Some(watch) = self.keys.get_mut(key.as_str()) else {
+            return;
+        };
         if phase == Phase::Abandoned && !watch.by_hand {
             self.counters.abandoned += 1;
             watch.told_failure = true;
@@ -238,7 +253,9 @@ impl Monitor {
     }
 
     fn told_outcome(&mut self, key: &Key, outcome: &Outcome, cuts: u64) {
-        let Some(watch) = self.keys.get_mut(key.as_str()) else { return };
+        let Some(watch) = self.keys.get_mut(key.as_str()) else {
+            return;
+        };
         let deed = watch.deed;
         if outcome.provenance() == Provenance::ByHand || watch.by_hand {
             return;
@@ -250,9 +267,17 @@ impl Monitor {
                 watch.told_phase = Some(Phase::Rejected);
             }
             if watch.effects > 0 {
-                self.broken("I8", deed, "it was told to have failed, and it had happened");
+                self.broken(
+                    "I8",
+                    deed,
+                    "it was told to have failed, and it had happened",
+                );
             } else if watch.told_success {
-                self.broken("I12", deed, "it was told to have succeeded, and then to have failed");
+                self.broken(
+                    "I12",
+                    deed,
+                    "it was told to have succeeded, and then to have failed",
+                );
             }
             return;
         }
@@ -261,13 +286,27 @@ impl Monitor {
         if outcome.is_recorded() && outcome.provenance() != Provenance::Recovered {
             watch.told_after_cuts = Some(cuts);
         }
-        let differs = outcome.body().is_some_and(|body| body != watch.answer.as_bytes());
+        let differs = outcome
+            .body()
+            .is_some_and(|body| body != watch.answer.as_bytes());
         if watch.effects == 0 {
-            self.broken("I6", deed, "it was told to have succeeded, and it had not happened");
+            self.broken(
+                "I6",
+                deed,
+                "it was told to have succeeded, and it had not happened",
+            );
         } else if watch.told_failure {
-            self.broken("I12", deed, "it was told to have failed, and then to have succeeded");
+            self.broken(
+                "I12",
+                deed,
+                "it was told to have failed, and then to have succeeded",
+            );
         } else if differs {
-            self.broken("I6", deed, "the answer that was told is not the one that was given");
+            self.broken(
+                "I6",
+                deed,
+                "the answer that was told is not the one that was given",
+            );
         }
     }
 
@@ -276,7 +315,9 @@ impl Monitor {
             self.counters.unknown += 1;
         }
         match error.kind() {
-            ErrorKind::Attention(samekey::Reason::WindowClosed) => self.counters.windows_closed += 1,
+            ErrorKind::Attention(samekey::Reason::WindowClosed) => {
+                self.counters.windows_closed += 1
+            }
             ErrorKind::Deferred(_) => self.counters.deferred += 1,
             ErrorKind::Damaged => self.counters.damage_refused += 1,
             _ => {}
@@ -285,7 +326,9 @@ impl Monitor {
             return;
         }
         self.counters.told_not_sent += 1;
-        let Some(watch) = key.and_then(|key| self.keys.get(key.as_str())) else { return };
+        let Some(watch) = key.and_then(|key| self.keys.get(key.as_str())) else {
+            return;
+        };
         if watch.left > 0 {
             let deed = watch.deed;
             let what = format!("it was told that nothing was sent, and something was: {error}");
@@ -308,7 +351,11 @@ impl World {
     }
 
     pub(crate) fn told_outcome(&mut self, key: &Key, outcome: &Outcome) {
-        let host = self.monitor.keys.get(key.as_str()).map_or(0, |watch| watch.host);
+        let host = self
+            .monitor
+            .keys
+            .get(key.as_str())
+            .map_or(0, |watch| watch.host);
         let cuts = self.hosts[host].cuts;
         self.monitor.told_outcome(key, outcome, cuts);
     }
@@ -335,12 +382,20 @@ impl World {
         let (dishonest, cuts) = (self.hosts[host].dishonest, self.hosts[host].cuts);
         let mut problems = Vec::new();
         let disk = &self.hosts[host].disk;
-        let row = Key::adopt(&packet.key).ok().and_then(|key| disk.by_key.get(&key).copied());
+        let row = Key::adopt(&packet.key)
+            .ok()
+            .and_then(|key| disk.by_key.get(&key).copied());
         match row.and_then(|slot| disk.rows.get(&slot)) {
             None => problems.push(("I1", "it was sent before its key was durable")),
             Some(row) => {
-                if row.damaged_at.is_some_and(|at| at < now.saturating_sub(200_000)) {
-                    problems.push(("I10", "it was sent from an entry that was altered long before"));
+                if row
+                    .damaged_at
+                    .is_some_and(|at| at < now.saturating_sub(200_000))
+                {
+                    problems.push((
+                        "I10",
+                        "it was sent from an entry that was altered long before",
+                    ));
                 }
                 if row.gone.is_some() {
                     problems.push(("I12", "it was sent after it was forgotten"));
@@ -348,7 +403,11 @@ impl World {
             }
         }
         let Some(watch) = self.monitor.keys.get_mut(&packet.key) else {
-            return self.monitor.broken("I1", packet.deed, "it was sent under a key that no disk has");
+            return self.monitor.broken(
+                "I1",
+                packet.deed,
+                "it was sent under a key that no disk has",
+            );
         };
         if *watch.digest.get_or_insert(packet.digest) != packet.digest {
             problems.push(("I3", "one key was sent with two requests"));
@@ -385,7 +444,12 @@ impl World {
                 problems.push(("I7", "it was sent after the window"));
             }
         }
-        let others: Vec<usize> = watch.in_flight.iter().copied().filter(|p| *p != process).collect();
+        let others: Vec<usize> = watch
+            .in_flight
+            .iter()
+            .copied()
+            .filter(|p| *p != process)
+            .collect();
         watch.in_flight.push(process);
         let overlap = others.iter().any(|p| {
             let other = &self.processes[*p];
@@ -407,17 +471,28 @@ impl World {
         after: &Progress,
         _flush: Flush,
     ) {
-        let deed = self.monitor.keys.get(key.as_str()).map_or(0, |watch| watch.deed);
-        self.note(&[2, deed as u64, after.revision, after.owner.0 as u64], || {
-            format!("deed {deed} is {:?}, revision {}, owner {}", after.phase, after.revision, after.owner.0)
-        });
+        let deed = self
+            .monitor
+            .keys
+            .get(key.as_str())
+            .map_or(0, |watch| watch.deed);
+        self.note(
+            &[2, deed as u64, after.revision, after.owner.0 as u64],
+            || {
+                format!(
+                    "deed {deed} is {:?}, revision {}, owner {}, {} attempts, maybe {}",
+                    after.phase, after.revision, after.owner.0, after.attempts, after.maybe_applied
+                )
+            },
+        );
         let Some(before) = before else { return };
         if before.phase.is_settled() && before.phase != after.phase {
             let what = format!("{} became {}", before.phase, after.phase);
             self.monitor.broken("I12", deed, &what);
         }
         if before.phase.is_settled() && before.answer != after.answer {
-            self.monitor.broken("I12", deed, "a final answer was replaced");
+            self.monitor
+                .broken("I12", deed, "a final answer was replaced");
         }
         if after.epoch < before.epoch {
             self.monitor.broken("I5", deed, "an epoch went back");
@@ -438,14 +513,24 @@ impl World {
     /// Whatever cannot be read must be shown all the same.
     pub(crate) fn watch_listing(&mut self, process: usize, shown: &[samekey::Operation]) {
         let it = &self.processes[process];
-        let scope = if it.principal == 0 { "sim/alice" } else { "sim/bob" };
+        let scope = if it.principal == 0 {
+            "sim/alice"
+        } else {
+            "sim/bob"
+        };
         let rows = self.hosts[it.host].disk.rows.values();
         let altered = rows
             .filter(|row| row.damaged_at.is_some() && row.entry.frozen.scope.as_str() == scope)
             .filter(|row| row.entry.progress.phase.is_unfinished())
             .count();
-        if shown.iter().filter(|operation| operation.damage().is_some()).count() < altered {
-            self.monitor.broken("I10", 0, "an altered entry was not shown");
+        if shown
+            .iter()
+            .filter(|operation| operation.damage().is_some())
+            .count()
+            < altered
+        {
+            self.monitor
+                .broken("I10", 0, "an altered entry was not shown");
         }
     }
 
@@ -455,7 +540,11 @@ impl World {
         for (key, watch) in self.monitor.keys_begun() {
             let disk = &self.hosts[watch.host].disk;
             let Some(row) = disk.by_key.get(key).and_then(|slot| disk.rows.get(slot)) else {
-                problems.push(("I4", watch.deed, "an operation vanished from the disk".to_owned()));
+                problems.push((
+                    "I4",
+                    watch.deed,
+                    "an operation vanished from the disk".to_owned(),
+                ));
                 continue;
             };
             let phase = row.entry.progress.phase;
@@ -475,16 +564,25 @@ impl World {
                 problems.push(("I12", watch.deed, what));
             }
             let unfounded = phase == Phase::Succeeded && watch.effects == 0;
-            let false_end = matches!(phase, Phase::Rejected | Phase::Abandoned) && watch.effects > 0;
+            let false_end =
+                matches!(phase, Phase::Rejected | Phase::Abandoned) && watch.effects > 0;
             if (unfounded || false_end) && !watch.by_hand {
-                let what = format!("the disk says {phase}, the server {} effects", watch.effects);
+                let what = format!(
+                    "the disk says {phase}, the server {} effects",
+                    watch.effects
+                );
                 problems.push(("I8", watch.deed, what));
             }
             if self.calm && phase.is_open() {
                 let what = format!("in the calm it is still {phase}");
                 problems.push(("liveness", watch.deed, what));
             }
-            let text = row.entry.frozen.headers.iter().any(|(_, value)| value.contains("Bearer"));
+            let text = row
+                .entry
+                .frozen
+                .headers
+                .iter()
+                .any(|(_, value)| value.contains("Bearer"));
             if text {
                 problems.push(("I9", watch.deed, "a credential was kept".to_owned()));
             }

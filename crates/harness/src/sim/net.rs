@@ -24,6 +24,8 @@ pub(crate) struct Packet {
     pub(crate) deed: usize,
     pub(crate) amount: u64,
     pub(crate) digest: u64,
+    /// When it left.
+    pub(crate) sent: u64,
     pub(crate) call: Call,
 }
 
@@ -90,7 +92,9 @@ impl Transport for SimTransport {
 fn number(body: &[u8], name: &str) -> u64 {
     let text = str::from_utf8(body).unwrap_or_default();
     let digits = text.split(name).nth(1).unwrap_or_default();
-    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
     digits[..end].parse().unwrap_or(0)
 }
 
@@ -128,27 +132,40 @@ fn packet(process: usize, permit: &Permit, call: &Call) -> Packet {
         deed: usize::try_from(number(body, "\"deed\":")).unwrap_or(0),
         amount: number(body, "\"amount\":"),
         digest: lines ^ digest(&[body]),
+        sent: 0,
         call: call.share(),
     }
 }
 
 impl World {
     fn send(&mut self, process: usize, permit: &Permit, call: &Call) -> Box<str> {
-        let packet = packet(process, permit, call);
+        let mut packet = packet(process, permit, call);
+        packet.sent = self.now;
         let key = packet.key.clone();
         if !self.step(process) {
             return key;
         }
         let timeout = u64::try_from(permit.timeout().as_millis()).unwrap_or(u64::MAX);
-        self.note(&[1, process as u64, packet.deed as u64, packet.digest], || {
-            format!("p{process} sends deed {} attempt {} key {key:.8}", packet.deed, permit.attempt())
-        });
+        self.note(
+            &[1, process as u64, packet.deed as u64, packet.digest],
+            || {
+                format!(
+                    "p{process} sends deed {} attempt {} key {key:.8}",
+                    packet.deed,
+                    permit.attempt()
+                )
+            },
+        );
         let server = &self.servers[packet.server.min(self.servers.len() - 1)];
         let (up, hangs) = (server.up, server.hangs);
         if (!up && !hangs) || self.has(Fault::Refuse) {
             self.watch_send(&packet, permit, false);
             let wait = self.rng.below(200);
-            self.end(&packet, wait, Failure::new(FailureKind::Connect, Sent::No, "nobody listens"));
+            self.end(
+                &packet,
+                wait,
+                Failure::new(FailureKind::Connect, Sent::No, "nobody listens"),
+            );
             return key;
         }
         let dialling = self.rng.below(300);
@@ -196,7 +213,9 @@ impl World {
 
     /// A gateway answers in the server's place; some let the request through all the same.
     fn gateway(&mut self, packet: Packet, dialling: u64) {
-        let status = self.rng.pick(&[401, 403, 404, 408, 421, 425, 429, 429, 502, 503, 503, 504, 501]);
+        let status = self.rng.pick(&[
+            401, 403, 404, 408, 421, 425, 429, 429, 502, 503, 503, 504, 501,
+        ]);
         let mut answer = Answer::new(status);
         if matches!(status, 429 | 503) && self.rng.chance(7_000) {
             let wait = self.rng.pick(&[1, 2, 5, 20, 45, 90]);
@@ -204,7 +223,10 @@ impl World {
         }
         if matches!(status, 502 | 504 | 408) && self.rng.chance(5_000) {
             // It reached the server, and only the answer was given up on.
-            let copy = Packet { call: Call::new(), ..packet.copy() };
+            let copy = Packet {
+                call: Call::new(),
+                ..packet.copy()
+            };
             let way = dialling + self.rng.below(30_000);
             self.after(way, Occasion::Arrive(copy));
         }
@@ -214,7 +236,9 @@ impl World {
 
     fn portal(&mut self, packet: Packet, dialling: u64) {
         let answer = match self.rng.below(3) {
-            0 => Answer::new(200).header("content-type", "text/html").body("<html>log in</html>"),
+            0 => Answer::new(200)
+                .header("content-type", "text/html")
+                .body("<html>log in</html>"),
             1 => Answer::new(307).header("location", "https://elsewhere.example/deeds"),
             _ => Answer::new(302).header("location", "https://elsewhere.example/login"),
         };
@@ -269,7 +293,10 @@ impl World {
     /// An answer or a timeout reaches whoever waits, if anybody still does.
     pub(crate) fn heard(&mut self, reply: Reply) {
         let hint = match &reply.result {
-            Ok(response) => response.headers.get("retry-after").and_then(|s| s.parse::<u64>().ok()),
+            Ok(response) => response
+                .headers
+                .get("retry-after")
+                .and_then(|s| s.parse::<u64>().ok()),
             Err(_) => None,
         };
         let host = self.processes[reply.process].host;

@@ -2,8 +2,8 @@
 
 use super::config::{Config, Fault};
 use super::net::Packet;
-use crate::planted;
 use super::world::{Occasion, World};
+use crate::planted;
 use samekey_mock::answer::Answer;
 use samekey_mock::engine::{self, Claim, Rules, Verdict};
 use samekey_mock::naughty::{Habits, Naughty};
@@ -49,7 +49,9 @@ impl Server {
             (29, Naughty::SharedTenants),
             (30, Naughty::CacheServerErrors),
         ];
-        let bad = habits.into_iter().filter(|(number, _)| planted::is(*number));
+        let bad = habits
+            .into_iter()
+            .filter(|(number, _)| planted::is(*number));
         rules.naughty = Habits::from_iter(bad.map(|(_, habit)| habit));
         Server {
             store: MemoryStore::default(),
@@ -82,6 +84,15 @@ impl World {
         if !server.up {
             return;
         }
+        // No client can keep a request from arriving long after it was given up on. Where that is
+        // also after the server forgot the key, it is the one thing that the margin cannot cover.
+        let late = self.now > packet.sent + self.config.timeout + 2_000;
+        let held = self.monitor.held_since(&packet.key);
+        if late && held.is_some_and(|at| self.now >= at + self.config.window) {
+            self.monitor.counters.beyond_the_margin += 1;
+            return;
+        }
+        let server = &mut self.servers[packet.server];
         if server.rules.naughty.has(Naughty::ReserveAfterEffect) {
             self.hasty_effect(&packet);
         }
@@ -90,7 +101,11 @@ impl World {
         let shared = server.rules.naughty.has(Naughty::SharedTenants);
         let claim = Claim {
             slot: Slot {
-                tenant: if shared { String::new() } else { packet.tenant.to_string() },
+                tenant: if shared {
+                    String::new()
+                } else {
+                    packet.tenant.to_string()
+                },
                 operation: "POST /deeds".into(),
                 key: packet.key.to_string(),
             },
@@ -104,7 +119,11 @@ impl World {
         match engine::reserve(&mut server.store, &server.rules, &claim) {
             Ok(Verdict::Run(record)) => {
                 self.monitor.reserved(&packet.key, self.now);
-                let work = Work { packet, record, life };
+                let work = Work {
+                    packet,
+                    record,
+                    life,
+                };
                 let slow = self.has(Fault::Slow);
                 if !slow && self.rng.chance(7_000) {
                     self.work(work);
@@ -133,7 +152,11 @@ impl World {
                 self.reply(packet, answer);
             }
             Ok(Verdict::Mismatch(_)) => {
-                self.monitor.broken("I3", packet.deed, "the server saw one key with two requests");
+                self.monitor.broken(
+                    "I3",
+                    packet.deed,
+                    "the server saw one key with two requests",
+                );
                 let answer = Answer::problem(422, "key-reused", "Key reused", "");
                 self.reply(packet, answer);
             }
@@ -143,7 +166,11 @@ impl World {
 
     /// The handler has done its work: effect and answer in one transaction.
     pub(crate) fn work(&mut self, work: Work) {
-        let Work { packet, record, life } = work;
+        let Work {
+            packet,
+            record,
+            life,
+        } = work;
         if self.servers[packet.server].life != life {
             return; // the server died over it
         }

@@ -8,7 +8,10 @@ use super::{Report, run_config};
 pub fn shrink(seed: u64) -> Report {
     let mut config = Config::draw(seed);
     let rule = |report: &Report| {
-        report.violations.first().map(|v| v.split(':').next().unwrap_or_default().to_owned())
+        report
+            .violations
+            .first()
+            .map(|v| v.split(':').next().unwrap_or_default().to_owned())
     };
     let wanted = rule(&run_config(&config, seed, false));
     let mut keep_if_fails = |change: &dyn Fn(&mut Config)| {

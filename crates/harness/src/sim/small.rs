@@ -13,34 +13,34 @@ pub struct Small {
 }
 
 impl Config {
-  pub(crate) fn quiet(quick_disk: bool) -> Config {
-    Config {
-        hosts: 1,
-        servers: 1,
-        processes: 1,
-        deeds: 1,
-        span: 1_000,
-        window: 1_800_000,
-        timeout: 1_000,
-        give_up: 20_000,
-        attempts: 4,
-        rates: [0; FAULTS],
-        kills: 0,
-        cuts: 0,
-        freezes: 0,
-        jumps: 0,
-        outages: 0,
-        server_kills: 0,
-        back_jumps: false,
-        proof_of_life: true,
-        marker: true,
-        stores_errors: false,
-        quick_disk,
-        calm: true,
-        kill_plan: Vec::new(),
-        plan_is_cut: false,
+    pub(crate) fn quiet(quick_disk: bool) -> Config {
+        Config {
+            hosts: 1,
+            servers: 1,
+            processes: 1,
+            deeds: 1,
+            span: 1_000,
+            window: 1_800_000,
+            timeout: 1_000,
+            give_up: 20_000,
+            attempts: 4,
+            rates: [0; FAULTS],
+            kills: 0,
+            cuts: 0,
+            freezes: 0,
+            jumps: 0,
+            outages: 0,
+            server_kills: 0,
+            back_jumps: false,
+            proof_of_life: true,
+            marker: true,
+            stores_errors: false,
+            quick_disk,
+            calm: true,
+            kill_plan: Vec::new(),
+            plan_is_cut: false,
+        }
     }
-  }
 }
 
 /// The settings of the small worlds: what else is wrong while programs die.

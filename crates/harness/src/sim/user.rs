@@ -11,7 +11,11 @@ use std::sync::Arc;
 fn tell(world: &Shared, operation: &Operation, result: &Result<Outcome, Error>) {
     let mut world = lock(world);
     let key = operation.key();
-    let deed = operation.intent().trim_start_matches('d').parse::<u64>().unwrap_or(0);
+    let deed = operation
+        .intent()
+        .trim_start_matches('d')
+        .parse::<u64>()
+        .unwrap_or(0);
     match result {
         Ok(outcome) => {
             world.note(&[5, deed, u64::from(outcome.status())], || {
@@ -37,7 +41,11 @@ pub(crate) fn act(
     Box::pin(async move {
         let (servers, window, cancels) = {
             let mut world = lock(&world);
-            (world.config.servers, world.window(), world.has(Fault::Cancel))
+            (
+                world.config.servers,
+                world.window(),
+                world.has(Fault::Cancel),
+            )
         };
         let url = format!("https://s{}.example/deeds", deed % servers);
         let body = format!("{{\"amount\":{},\"deed\":{deed}}}", deed * 7 + 3);
@@ -59,7 +67,9 @@ pub(crate) fn act(
         let result = operation.send().await;
         tell(&world, &operation, &result);
         match result {
-            Ok(outcome) if outcome.is_success() && !spare => again(&world, &client, &operation, deed).await,
+            Ok(outcome) if outcome.is_success() && !spare => {
+                again(&world, &client, &operation, deed).await
+            }
             Ok(_) => {}
             Err(error) => later(&world, &operation, &error).await,
         }
@@ -76,7 +86,12 @@ async fn again(world: &Shared, client: &Client, operation: &Operation, deed: usi
         world.monitor.repeat_asked(deed);
         world.window()
     };
-    match client.repeat(operation.reference()).window(window).begin().await {
+    match client
+        .repeat(operation.reference())
+        .window(window)
+        .begin()
+        .await
+    {
         Ok(repeat) => {
             let result = repeat.send().await;
             tell(world, &repeat, &result);
@@ -151,7 +166,9 @@ pub(crate) fn recover(world: Shared, client: Client, process: usize) -> BoxFutur
                 return;
             }
             for operation in open {
-                lock(&world).to_spawn.push((process, resume(world.clone(), operation)));
+                lock(&world)
+                    .to_spawn
+                    .push((process, resume(world.clone(), operation)));
             }
             if calm {
                 sleep(&world, 60_000 * (1 + round)).await;

@@ -17,7 +17,12 @@ async fn sent_under_one_scope_and_resumed_under_another_is_refused_and_nothing_i
         .expect(4);
     let reference = sent.reference();
     let before = mock.ledger().requests().len();
-    for scope in [&["--scope", "ben"][..], &[], &["--application", "other"]] {
+    let journal = desk.journal().display().to_string();
+    for scope in [
+        &["--scope", "ben"][..],
+        &[],
+        &["--application", "other", "--journal", &journal],
+    ] {
         let ran = desk
             .run(&[&["resume", &reference], scope].concat())
             .await

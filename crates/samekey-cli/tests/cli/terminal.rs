@@ -38,12 +38,17 @@ struct Screen {
 
 impl Screen {
     async fn open(desk: &Desk, width: u16, name: &str, args: &str) -> Screen {
+        Screen::open_with(desk, width, name, args, "").await
+    }
+
+    /// `variables`: set before the program, as in a shell.
+    async fn open_with(desk: &Desk, width: u16, name: &str, args: &str, variables: &str) -> Screen {
         let socket = desk
             .path(&format!("tmux-{name}-{width}"))
             .display()
             .to_string();
         // Afterwards the screen stays as it is, with the exit code below it.
-        let line = format!("{PROGRAM} {args}; echo \"exit $?\"; exec cat");
+        let line = format!("{variables} {PROGRAM} {args}; echo \"exit $?\"; exec cat");
         let mut command = Command::new("tmux");
         desk.prepare(&mut command);
         command
@@ -86,7 +91,7 @@ impl Screen {
         for line in screen.lines() {
             assert!(line.chars().count() <= width, "wider than {width}: {line}");
         }
-        let seen = normal(screen);
+        let seen = normal(screen, width);
         let file = format!("{name}-{width}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/cli/screens")
@@ -110,19 +115,19 @@ impl Drop for Screen {
 }
 
 /// Without what differs from run to run: references, ports, numbers of seconds, the spinner.
-fn normal(screen: &str) -> String {
-    let mut lines: Vec<String> = screen.lines().map(normal_line).collect();
+fn normal(screen: &str, width: usize) -> String {
+    let lines = screen.lines().map(|line| normal_line(line, width));
+    let mut lines: Vec<String> = lines.collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
     lines.join("\n") + "\n"
 }
 
-fn normal_line(line: &str) -> String {
+fn normal_line(line: &str, width: usize) -> String {
     let words = line.split(' ').map(|word| {
         let spinner = word.chars().count() == 1 && word.chars().all(|c| ('⠀'..='⣿').contains(&c));
         let is_reference = word.len() == 16 && word.matches('-').count() == 3;
-        let digits = |c: char| c.is_ascii_digit() || c == '.';
         if spinner {
             "*".to_owned()
         } else if is_reference {
@@ -130,8 +135,6 @@ fn normal_line(line: &str) -> String {
         } else if let Some((start, rest)) = word.split_once("127.0.0.1:") {
             let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
             format!("{start}HOST{rest}")
-        } else if word.contains('.') && word.chars().all(digits) {
-            "9".to_owned()
         } else {
             word.to_owned()
         }
@@ -142,7 +145,7 @@ fn normal_line(line: &str) -> String {
         let unit = words
             .get(i + 1)
             .is_some_and(|next| matches!(next.trim_end_matches([':', ',']), "s" | "m"));
-        let number = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+        let number = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit() || c == '.');
         line.push(if unit && number {
             "9".into()
         } else {
@@ -150,10 +153,16 @@ fn normal_line(line: &str) -> String {
         });
     }
     let mut text = line.join(" ");
-    while text.contains("   ") {
+    // A column of times is as wide as the times are.
+    let timed = line != words || text.contains(" AGE ");
+    while timed && text.contains("   ") {
         text = text.replace("   ", "  ");
     }
-    text.trim_end().to_owned()
+    // Where a line is cut depends on the width of the number in it.
+    match text.strip_suffix('…') {
+        Some(cut) if timed => format!("{}…", cut.chars().take(width * 3 / 4).collect::<String>()),
+        _ => text.trim_end().to_owned(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,11 +170,7 @@ async fn a_terminal_shows_a_countdown_with_the_reason_of_the_wait() {
     if !has_tmux().await {
         return;
     }
-    let (url, _server) = scripted(|number, _| match number % 2 {
-        1 => answer(503, "retry-after: 25\r\n", "{}"),
-        _ => answer(201, "", "{}"),
-    })
-    .await;
+    let (url, _server) = scripted(|_, _| answer(503, "retry-after: 25\r\n", "{}")).await;
     for width in WIDTHS {
         let desk = Desk::new();
         let args = format!("send POST {url}/orders --json '{{}}'");
@@ -264,7 +269,26 @@ async fn resume_all_shows_a_bar() {
             open.iter().all(|reference| done.contains(reference)),
             "{done}"
         );
-        assert!(!done.contains(" done  "), "the bar is gone: {done}");
+        assert!(!done.contains('['), "the bar is gone: {done}");
         assert_eq!(mock.ledger().effects().len(), 6);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn colours_are_for_terminals_that_want_them() {
+    if !has_tmux().await {
+        return;
+    }
+    let (desk, mock) = (Desk::new(), mock().await);
+    desk.leave_open(&mock, "cart/9").await;
+    for (name, variables, coloured) in [
+        ("plain", "NO_COLOR=1", false),
+        ("empty", "NO_COLOR=", true),
+        ("colour", "", true),
+    ] {
+        let screen = Screen::open_with(&desk, 80, name, "list", variables).await;
+        screen.shows("exit 0").await;
+        let escapes = screen.tmux(&["capture-pane", "-p", "-e"]).await;
+        assert_eq!(escapes.contains('\u{1b}'), coloured, "{name}: {escapes:?}");
     }
 }

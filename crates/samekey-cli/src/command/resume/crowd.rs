@@ -6,15 +6,15 @@ use crate::describe;
 use crate::exit::{Exit, Trouble};
 use crate::house::House;
 use crate::interrupt::Interrupt;
+use crate::narrow;
 use crate::out::Out;
-use crate::progress::fitting;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use samekey::{Error, Operation, Origin, Outcome};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-const TEMPLATE: &str = "{spinner:.cyan} [{bar:24}] {pos} of {len} done  {msg}";
+const TEMPLATE: &str = "{spinner:.cyan} [{bar:24}] {pos} of {len} done  {wide_msg}";
 
 /// How one of them ended.
 type Ended = (Operation, Result<Outcome, Error>);
@@ -22,7 +22,8 @@ type Ended = (Operation, Result<Outcome, Error>);
 /// There is nothing to resume.
 pub(super) fn nothing(house: &House, out: &Out) -> Result<Exit, Trouble> {
     if out.is_json() {
-        out.document(&json!({ "results": [], "counts": Counts::default().document() }));
+        let counts = Counts::default().document();
+        out.document(&json!({ "results": [], "counts": counts, "stopped_before": 0 }));
     }
     let path = house.journal_path().display();
     out.note(&format!("nothing to resume in {path}"));
@@ -141,12 +142,7 @@ fn lacks_credentials(operation: &Operation, credentials: &EnvCredentials) -> Opt
 }
 
 fn bar(all: usize, out: &Out) -> ProgressBar {
-    let target = if out.is_live() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(u64::try_from(all).ok(), target);
+    let bar = ProgressBar::with_draw_target(u64::try_from(all).ok(), narrow::target(out.is_live()));
     if let Ok(style) = ProgressStyle::with_template(TEMPLATE) {
         bar.set_style(style.progress_chars("=> "));
     }
@@ -158,13 +154,11 @@ fn bar(all: usize, out: &Out) -> ProgressBar {
 
 impl Crowd<'_> {
     fn message(&self, working: usize) -> String {
-        let message = match (working, self.counts.text().as_str()) {
+        match (working, self.counts.text().as_str()) {
             (0, counts) => counts.to_owned(),
             (n, "") => format!("{n} at work"),
             (n, counts) => format!("{n} at work; {counts}"),
-        };
-        // The bar and the numbers before it.
-        fitting(&message, 48)
+        }
     }
 
     fn ended(&mut self, operation: &Operation, result: Result<Outcome, Error>) {
@@ -225,7 +219,7 @@ impl Crowd<'_> {
 
     fn line(&self, line: &str, matters: bool) {
         if self.out.is_live() {
-            self.bar.println(line);
+            narrow::stay(&self.bar, line);
         } else if matters {
             self.out.warn(line);
         } else {

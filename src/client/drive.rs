@@ -351,7 +351,7 @@ impl<'a> Ride<'a> {
             }
             if current.progress.phase.is_settled() {
                 self.over = true;
-                self.operation.state().entry = current.clone();
+                self.operation.learn(&current);
                 return self.inner.conclude(self.operation, &current).map(Some);
             }
             let mut progress = self.machine.progress().clone();
@@ -370,7 +370,7 @@ impl<'a> Ride<'a> {
     async fn step_aside(&mut self) -> Result<Option<Outcome>, Error> {
         self.over = true;
         let current = self.inner.load(self.operation).await?;
-        self.operation.state().entry = current.clone();
+        self.operation.learn(&current);
         if current.progress.phase.is_open() {
             return Ok(None);
         }

@@ -305,8 +305,11 @@ impl SimJournal {
         if world.config.quick_disk {
             world.write(job);
         } else {
+            // One program's writes reach the disk in the order in which it made them.
             let wait = world.rng.below(12);
-            world.after(wait, Occasion::Disk(job));
+            let at = world.processes[self.process].disk_busy_until.max(world.now + wait);
+            world.processes[self.process].disk_busy_until = at;
+            world.at(at, Occasion::Disk(job));
         }
         true
     }

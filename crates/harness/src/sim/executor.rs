@@ -246,6 +246,7 @@ impl Executor {
             steps: 0,
             held: Vec::new(),
             poisoned: false,
+            disk_busy_until: 0,
         });
         let seed = if planted::is(26) { 7 } else { world.rng.next() };
         let config = world.config.clone();

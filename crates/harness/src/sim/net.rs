@@ -303,6 +303,8 @@ impl World {
         let clock = self.clock(host);
         let told = reply.call.resolve(reply.result);
         if told && let Some(seconds) = hint {
+            let key = reply.key.clone();
+            self.note(&[7, seconds], || format!("key {key:.8} is asked to wait {seconds} s"));
             self.monitor.hint(&reply.key, reply.process, clock, seconds);
         }
         if !told && reply.from_server {

@@ -56,6 +56,8 @@ pub(crate) struct Process {
     /// Tasks that were woken while it was frozen.
     pub(crate) held: Vec<usize>,
     pub(crate) poisoned: bool,
+    /// When the last of its queued writes will be made.
+    pub(crate) disk_busy_until: u64,
 }
 
 /// What is due at a time.

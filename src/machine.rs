@@ -236,11 +236,9 @@ impl Machine {
             phase if phase.is_settled() => return Decision::Finish(End::Settled),
             _ => {}
         }
-        let wait = self
-            .progress
-            .not_before
-            .map_or(Duration::ZERO, |t| t.since(tick.now.wall));
-        if wait > Duration::ZERO {
+        let until = self.progress.not_before.unwrap_or_default();
+        let wait = until.since(tick.now.wall);
+        if self.progress.waits_at(tick.now.wall) {
             return Decision::Sleep {
                 wait,
                 charge: false,

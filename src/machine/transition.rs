@@ -31,7 +31,7 @@ pub fn claim(entry: &Entry, me: Owner, holder: Liveness, now: Timestamp) -> Clai
     match old.phase {
         Phase::Attention(reason) if !may_be_retried(reason) => return Claim::Closed,
         phase if phase.is_settled() && !planted::is(15) => return Claim::Closed,
-        Phase::Deferred if old.not_before.is_some_and(|t| t > now) => {
+        Phase::Deferred if old.waits_at(now) => {
             return Claim::NotYet(old.not_before.unwrap_or(now));
         }
         _ => {}

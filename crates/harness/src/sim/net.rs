@@ -223,8 +223,10 @@ impl World {
         }
         if matches!(status, 502 | 504 | 408) && self.rng.chance(5_000) {
             // It reached the server, and only the answer was given up on.
+            let nobody = Call::new();
+            lock(&nobody.0).known = true;
             let copy = Packet {
-                call: Call::new(),
+                call: nobody,
                 ..packet.copy()
             };
             let way = dialling + self.rng.below(30_000);

@@ -57,3 +57,6 @@ pub trait Dice: MaybeSend + MaybeSync {
     /// which a fork or a cloned machine would repeat.
     fn key_bytes(&self) -> [u8; 16];
 }
+
+/// Both, shared.
+pub(crate) type ClockAndDice = (Arc<dyn Clock>, Arc<dyn Dice>);

@@ -373,7 +373,9 @@ impl Progress {
     /// by a clock that was wrong, and is not believed.
     #[must_use]
     pub fn waits_at(&self, now: Timestamp) -> bool {
-        let wait = self.not_before.map_or(Duration::ZERO, |until| until.since(now));
+        let wait = self
+            .not_before
+            .map_or(Duration::ZERO, |until| until.since(now));
         !wait.is_zero() && wait <= self.window
     }
 

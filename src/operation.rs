@@ -4,7 +4,7 @@ mod builder;
 
 pub use builder::OperationBuilder;
 
-use crate::client::Client;
+use crate::client::{Client, Wish};
 use crate::entry::{
     DecodeError, Entry, Frozen, Grade, Kept, Owner, Phase, Progress, Receipt, WindowSource,
 };
@@ -139,17 +139,18 @@ impl Operation {
     /// ([`Error::nothing_was_sent`]). A refusal by the server is an outcome, not an error.
     pub async fn send(&self) -> Result<Outcome, Error> {
         self.check_damage()?;
-        self.client.0.drive(self).await
+        self.client.0.drive(self, Wish::Send).await
     }
 
     /// Goes on with an operation that an earlier run left open, or that a person wants to try
-    /// again: same key, same bytes, credentials asked for anew. The same as
-    /// [`send`](Operation::send), under the name that says what is meant.
+    /// again: same key, same bytes, credentials asked for anew. Unlike [`send`](Operation::send) it
+    /// also takes up what needs attention, as long as that can be sent without acting twice.
     ///
     /// # Errors
     /// As [`send`](Operation::send).
     pub async fn resume(&self) -> Result<Outcome, Error> {
-        self.send().await
+        self.check_damage()?;
+        self.client.0.drive(self, Wish::Resume).await
     }
 
     /// [`resume`](Operation::resume) for an operation whose body the journal does not keep.
@@ -160,7 +161,7 @@ impl Operation {
     pub async fn resume_with(&self, body: impl Into<Vec<u8>>) -> Result<Outcome, Error> {
         self.check_damage()?;
         self.supply_body(&body.into())?;
-        self.send().await
+        self.resume().await
     }
 
     pub(crate) fn supply_body(&self, body: &[u8]) -> Result<(), Error> {

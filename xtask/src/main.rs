@@ -44,7 +44,9 @@ fn alone(arguments: &[String], run: fn() -> shell::Outcome) -> Result<(), Stop> 
 }
 
 fn with<'a>(command: &'a str, arguments: &'a [String]) -> Vec<&'a str> {
-    std::iter::once(command).chain(arguments.iter().map(String::as_str)).collect()
+    std::iter::once(command)
+        .chain(arguments.iter().map(String::as_str))
+        .collect()
 }
 
 const CHORES: &[Chore] = &[

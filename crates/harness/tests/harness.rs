@@ -19,7 +19,11 @@ fn no_seed_that_once_broke_a_rule_breaks_one_again() {
     for line in seeds.lines().filter(|line| !line.starts_with('#')) {
         let (seed, what) = line.split_once(' ').expect("a seed, then what it found");
         let report = sim::run(seed.parse().expect("a number"), false);
-        assert!(report.violations.is_empty(), "{what}: {:?}", report.violations);
+        assert!(
+            report.violations.is_empty(),
+            "{what}: {:?}",
+            report.violations
+        );
     }
 }
 
@@ -35,5 +39,8 @@ fn the_program_replays_a_seed_and_names_its_trace() {
         .output()
         .expect("the harness runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("trace hash"), "{text}");
+    assert!(
+        output.status.success() && text.contains("trace hash"),
+        "{text}"
+    );
 }

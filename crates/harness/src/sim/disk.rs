@@ -307,7 +307,9 @@ impl SimJournal {
         } else {
             // One program's writes reach the disk in the order in which it made them.
             let wait = world.rng.below(12);
-            let at = world.processes[self.process].disk_busy_until.max(world.now + wait);
+            let at = world.processes[self.process]
+                .disk_busy_until
+                .max(world.now + wait);
             world.processes[self.process].disk_busy_until = at;
             world.at(at, Occasion::Disk(job));
         }

@@ -306,7 +306,9 @@ impl World {
         let told = reply.call.resolve(reply.result);
         if told && let Some(seconds) = hint {
             let key = reply.key.clone();
-            self.note(&[7, seconds], || format!("key {key:.8} is asked to wait {seconds} s"));
+            self.note(&[7, seconds], || {
+                format!("key {key:.8} is asked to wait {seconds} s")
+            });
             self.monitor.hint(&reply.key, reply.process, clock, seconds);
         }
         if !told && reply.from_server {

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
                 number("--ops").unwrap_or(1_000_000),
             ),
         },
-        Some("planted") => planted(number("--ops").unwrap_or(40_000)),
+        Some("planted") => planted(number("--ops").unwrap_or(20_000)),
         Some("small") => small(number("--seeds").unwrap_or(2)),
         _ => Err("usage: samekey-harness sim [--seed N] [--from N] [--ops N] | small".to_owned()),
     };

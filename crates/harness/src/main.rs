@@ -24,7 +24,7 @@ fn main() -> ExitCode {
                 number("--ops").unwrap_or(1_000_000),
             ),
         },
-        Some("planted") => planted(number("--ops").unwrap_or(20_000)),
+        Some("planted") => planted(number("--ops").unwrap_or(60_000)),
         Some("small") => small(number("--seeds").unwrap_or(2)),
         _ => Err("usage: samekey-harness sim [--seed N] [--from N] [--ops N] | small".to_owned()),
     };
@@ -61,7 +61,7 @@ fn simulate(first: u64, operations: u64) -> Result<(), String> {
     if !wrong.is_empty() {
         return Err(wrong.join("; "));
     }
-    let (counters, broken) = sim::run_many(first, operations);
+    let (counters, broken) = sim::run_many(first, operations, 10);
     for (name, value, least) in counters.all() {
         println!(
             "figure sim_{name} {value} times (at least {})",
@@ -178,7 +178,7 @@ fn catch(bug: &Bug, operations: u64) -> Option<&'static str> {
     let patient = bug.rules.contains(&"liveness");
     let (first, operations) = if patient { (10, 1) } else { (1, operations) };
     named(&sim::gates()).or_else(|| {
-        let (_, broken) = sim::run_many(first, operations);
+        let (_, broken) = sim::run_many(first, operations, 3);
         let found: Vec<String> = broken
             .into_iter()
             .flat_map(|report| report.violations)

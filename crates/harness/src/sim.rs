@@ -64,10 +64,10 @@ fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
     }
 }
 
-/// Runs worlds from this seed on, on two threads, until so many operations were simulated or a rule
-/// was broken.
+/// Runs worlds from this seed on, on two threads, until so many operations were simulated or so
+/// many worlds were broken.
 #[must_use]
-pub fn run_many(first: u64, operations: u64) -> (Counters, Vec<Report>) {
+pub fn run_many(first: u64, operations: u64, broken: usize) -> (Counters, Vec<Report>) {
     let total = Mutex::new((Counters::default(), Vec::new()));
     let next = std::sync::atomic::AtomicU64::new(first);
     let work = || {
@@ -79,7 +79,7 @@ pub fn run_many(first: u64, operations: u64) -> (Counters, Vec<Report>) {
             if !report.violations.is_empty() {
                 total.1.push(report);
             }
-            if total.0.operations >= operations || total.1.len() >= 10 {
+            if total.0.operations >= operations || total.1.len() >= broken {
                 return;
             }
         }

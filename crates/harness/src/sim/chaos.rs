@@ -18,7 +18,8 @@ impl World {
             let at = self.rng.below(span);
             self.at(at, Occasion::Chaos(Chaos::Click { deed, spare: false }));
             if self.has(super::config::Fault::DoubleClick) {
-                let again = at + self.rng.below(2_000);
+                let gap = self.rng.pick(&[4, 200, 2_000]);
+                let again = at + self.rng.below(gap);
                 self.monitor.counters.double_clicks += 1;
                 self.at(again, Occasion::Chaos(Chaos::Click { deed, spare: true }));
             }
@@ -176,7 +177,10 @@ impl Executor {
     fn click(&mut self, deed: usize, spare: bool) {
         let (host, principal) = {
             let world = lock(&self.world);
-            (deed % world.config.hosts, usize::from(deed % 5 == 0))
+            (
+                deed % world.config.hosts,
+                usize::from(deed.is_multiple_of(5)),
+            )
         };
         let process = self.process_for(host, principal);
         let Some(client) = self.client(process) else {

@@ -71,7 +71,7 @@ impl Disk {
         );
         let taken = self.names.get(&name).filter(|slot| {
             let damaged = self.rows[slot].damaged_at.is_some();
-            !(planted::is(18) && damaged) && !(planted::is(24) && !looked)
+            !(planted::is(18) && damaged || planted::is(24) && !looked)
         });
         if let Some(slot) = taken {
             let row = &self.rows[slot];

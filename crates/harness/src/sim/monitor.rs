@@ -97,6 +97,18 @@ struct KeyWatch {
     told_after_cuts: Option<u64>,
 }
 
+impl KeyWatch {
+    /// Its bytes go out once more; says whether that is later than anyone may be.
+    fn leaves(&mut self, by: usize, clock: Now, now: u64, limit: u64, dishonest: bool) -> bool {
+        let (first_by, first) = *self.first_left_by.get_or_insert((by, clock));
+        self.left += 1;
+        let ticks = clock.monotonic.saturating_sub(first.monotonic);
+        let old_by_ticks = first_by == by && ticks.as_millis() > u128::from(limit);
+        let old = self.reserved.is_some_and(|at| now - at > limit);
+        old && (!dishonest || old_by_ticks)
+    }
+}
+
 #[derive(Clone, Default)]
 struct DeedWatch {
     keys: Vec<Key>,
@@ -316,7 +328,7 @@ impl Monitor {
         }
         match error.kind() {
             ErrorKind::Attention(samekey::Reason::WindowClosed) => {
-                self.counters.windows_closed += 1
+                self.counters.windows_closed += 1;
             }
             ErrorKind::Deferred(_) => self.counters.deferred += 1,
             ErrorKind::Damaged => self.counters.damage_refused += 1,
@@ -372,17 +384,12 @@ impl World {
         }
     }
 
-    /// A program hands a request to its network; `left` if its bytes may have gone out.
-    pub(crate) fn watch_send(&mut self, packet: &Packet, permit: &Permit, left: bool) {
-        self.monitor.counters.sends += 1;
-        let (process, now) = (packet.process, self.now);
-        let host = self.processes[process].host;
-        let clock = self.clock(host);
-        let (window, timeout) = (self.config.window, self.config.timeout);
-        let (dishonest, cuts) = (self.hosts[host].dishonest, self.hosts[host].cuts);
+    /// What the disk says against sending under this key.
+    fn disk_problems(&self, host: usize, key: &str) -> Vec<(&'static str, &'static str)> {
+        let now = self.now;
         let mut problems = Vec::new();
         let disk = &self.hosts[host].disk;
-        let row = Key::adopt(&packet.key)
+        let row = Key::adopt(key)
             .ok()
             .and_then(|key| disk.by_key.get(&key).copied());
         match row.and_then(|slot| disk.rows.get(&slot)) {
@@ -402,6 +409,18 @@ impl World {
                 }
             }
         }
+        problems
+    }
+
+    /// A program hands a request to its network; `left` if its bytes may have gone out.
+    pub(crate) fn watch_send(&mut self, packet: &Packet, permit: &Permit, left: bool) {
+        self.monitor.counters.sends += 1;
+        let (process, now) = (packet.process, self.now);
+        let host = self.processes[process].host;
+        let clock = self.clock(host);
+        let (window, timeout) = (self.config.window, self.config.timeout);
+        let (dishonest, cuts) = (self.hosts[host].dishonest, self.hosts[host].cuts);
+        let mut problems = self.disk_problems(host, &packet.key);
         let Some(watch) = self.monitor.keys.get_mut(&packet.key) else {
             return self.monitor.broken(
                 "I1",
@@ -430,19 +449,16 @@ impl World {
         {
             problems.push(("I14", "it was sent sooner than the server asked"));
         }
-        if left {
-            if watch.left == 0 {
-                watch.first_left_by = Some((process, clock));
-            }
-            watch.left += 1;
-            let limit = window.saturating_sub(timeout);
-            let ticks = watch.first_left_by.filter(|(by, _)| *by == process);
-            let by_ticks = ticks.map(|(_, first)| clock.monotonic - first.monotonic);
-            let old = watch.reserved.is_some_and(|at| now - at > limit);
-            let old_by_ticks = by_ticks.is_some_and(|age| age.as_millis() > u128::from(limit));
-            if old && (!dishonest || old_by_ticks) {
-                problems.push(("I7", "it was sent after the window"));
-            }
+        if left
+            && watch.leaves(
+                process,
+                clock,
+                now,
+                window.saturating_sub(timeout),
+                dishonest,
+            )
+        {
+            problems.push(("I7", "it was sent after the window"));
         }
         let others: Vec<usize> = watch
             .in_flight

@@ -84,12 +84,7 @@ impl World {
         if !server.up {
             return;
         }
-        // No client can keep a request from arriving long after it was given up on. Where that is
-        // also after the server forgot the key, it is the one thing that the margin cannot cover.
-        let late = self.now > packet.sent + self.config.timeout + 2_000;
-        let held = self.monitor.held_since(&packet.key);
-        if late && held.is_some_and(|at| self.now >= at + self.config.window) {
-            self.monitor.counters.beyond_the_margin += 1;
+        if self.is_beyond_the_margin(&packet) {
             return;
         }
         let server = &mut self.servers[packet.server];
@@ -140,17 +135,7 @@ impl World {
                 }
                 self.reply(packet, answer);
             }
-            Ok(Verdict::InFlight(_)) => {
-                self.monitor.counters.in_flight += 1;
-                let answer = Answer::problem(409, "in-flight", "Still running", "");
-                let wait = self.rng.between(0, 3);
-                let answer = if wait == 0 {
-                    answer
-                } else {
-                    answer.header("retry-after", &wait.to_string())
-                };
-                self.reply(packet, answer);
-            }
+            Ok(Verdict::InFlight(_)) => self.still_at_it(packet),
             Ok(Verdict::Mismatch(_)) => {
                 self.monitor.broken(
                     "I3",
@@ -162,6 +147,29 @@ impl World {
             }
             Ok(_) | Err(_) => self.reply(packet, Answer::new(503)),
         }
+    }
+
+    /// No client can keep a request from arriving long after it was given up on. Where that is also
+    /// after the server forgot the key, it is the one thing that the margin cannot cover.
+    fn is_beyond_the_margin(&mut self, packet: &Packet) -> bool {
+        let late = self.now > packet.sent + self.config.timeout + 2_000;
+        let held = self.monitor.held_since(&packet.key);
+        let beyond = late && held.is_some_and(|at| self.now >= at + self.config.window);
+        self.monitor.counters.beyond_the_margin += u64::from(beyond);
+        beyond
+    }
+
+    /// Another request works under this key.
+    fn still_at_it(&mut self, packet: Packet) {
+        self.monitor.counters.in_flight += 1;
+        let answer = Answer::problem(409, "in-flight", "Still running", "");
+        let wait = self.rng.between(0, 3);
+        let answer = if wait == 0 {
+            answer
+        } else {
+            answer.header("retry-after", &wait.to_string())
+        };
+        self.reply(packet, answer);
     }
 
     /// The handler has done its work: effect and answer in one transaction.

@@ -68,7 +68,7 @@ pub(crate) fn act(
         tell(&world, &operation, &result);
         match result {
             Ok(outcome) if outcome.is_success() && !spare => {
-                again(&world, &client, &operation, deed).await
+                again(&world, &client, &operation, deed).await;
             }
             Ok(_) => {}
             Err(error) => later(&world, &operation, &error).await,

@@ -75,7 +75,7 @@ pub(crate) struct Inner {
     pub(crate) flush_all: bool,
     pub(crate) settled_for: Duration,
     pub(crate) tombstones_for: Duration,
-    pub(crate) flights: Flights,
+    pub(crate) flights: Arc<Flights>,
     parked: Mutex<HashSet<Key>>,
     ended: AtomicU64,
     budgets: Mutex<HashMap<Origin, Budget>>,

@@ -334,6 +334,8 @@ pub struct Progress {
     pub hops: u8,
     /// Where the result will be.
     pub poll_url: Option<Box<str>>,
+    /// Whether that URL is where the result *is*, and not where the state of the work is.
+    pub following: bool,
     /// The final answer.
     pub answer: Option<Answer>,
     /// What a person wrote when settling or cancelling.
@@ -362,6 +364,7 @@ impl Progress {
             moved_to: None,
             hops: 0,
             poll_url: None,
+            following: false,
             answer: None,
             note: None,
         }

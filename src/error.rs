@@ -157,6 +157,7 @@ impl Error {
     pub fn is_unresolved(&self) -> bool {
         match self.0.kind {
             ErrorKind::Attention(_) | ErrorKind::Deferred(_) | ErrorKind::HeldElsewhere => true,
+            ErrorKind::Ended(Phase::Abandoned) => self.0.sent,
             ErrorKind::Ended(_)
             | ErrorKind::Tombstone
             | ErrorKind::FingerprintMismatch

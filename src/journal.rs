@@ -39,6 +39,9 @@ pub trait Journal: MaybeSend + MaybeSync {
     ///
     /// Uniqueness is the store's constraint, not a look before an insert: of two simultaneous calls
     /// one creates and the other is told what exists. Acknowledged only when durable to the grade.
+    ///
+    /// A future that is dropped before it answered leaves all of the entry or nothing, and what it
+    /// leaves is let go ([`machine::release`](crate::machine::release)): nobody would drive it.
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>>;
 
     /// Replaces an entry's progress, if its revision is still the one that `write` expects.
@@ -85,6 +88,8 @@ pub enum Begun {
     Exists(Box<Entry>),
     /// It was here, ended, and was reaped.
     Tombstone(Tombstone),
+    /// It is here, but cannot be read: nobody can say how far it got.
+    Damaged(Damaged),
 }
 
 /// What is left of a reaped entry: enough to refuse doing it again.
@@ -189,7 +194,7 @@ pub struct Listing {
 }
 
 /// An entry that cannot be read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// The store's handle.
     pub slot: u64,

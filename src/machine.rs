@@ -79,7 +79,7 @@ pub use terms::{Decision, End, Event, Task, Tick};
 pub use transition::{Claim, abandon, cancel, claim, may_have_left, release, settle};
 
 use crate::entry::{Answer, Attempt, Flush, Frozen, Kept, Owner, Phase, Progress, Receipt};
-use crate::message::{Content, Failure, Response};
+use crate::message::{Content, Failure, FailureKind, Method, Response, Sent};
 use crate::profile::Profile;
 use crate::retry::classify::{
     self, Action, Again, Applied, Context, Once, Reason, Replayed, Verdict,
@@ -93,8 +93,6 @@ use window::Window;
 
 /// How often a request may be sent on to another URL of its origin.
 const MAX_HOPS: u8 = 5;
-/// The least wait while the server says that it is still working on the key.
-const IN_FLIGHT_FLOOR: Duration = Duration::from_secs(1);
 /// Answers above this size are handed out but not kept in the journal.
 const KEEP_ANSWERS_UP_TO: usize = 64 * 1024;
 /// Headers of an answer that the journal keeps. Cookies and the like stay out.
@@ -135,8 +133,8 @@ struct Run {
     retries: u32,
     sent_at: Now,
     lost_success: Option<Response>,
-    /// Whether the URL that is asked is where the result is, and not where its state is.
-    following: bool,
+    /// Whether the first attempt of this run, or its first question, was due already.
+    begun: bool,
 }
 
 /// What follows a write.
@@ -168,7 +166,7 @@ impl Machine {
             retries: 0,
             sent_at: Now::default(),
             lost_success: None,
-            following: false,
+            begun: false,
         };
         Machine {
             frozen: entry.frozen,
@@ -236,9 +234,13 @@ impl Machine {
             phase if phase.is_settled() => return Decision::Finish(End::Settled),
             _ => {}
         }
-        let until = self.progress.not_before.unwrap_or_default();
-        let wait = until.since(tick.now.wall);
-        if self.progress.waits_at(tick.now.wall) {
+        if self.would_act_twice() {
+            return self.attend(Reason::NoKeySupport);
+        }
+        // A longer wait than any that is sat out can only be a clock that was set back.
+        let left = |until: Timestamp| until.since(tick.now.wall).min(self.policy.defer_above);
+        let wait = self.progress.not_before.map_or(Duration::ZERO, left);
+        if wait > Duration::ZERO {
             return Decision::Sleep {
                 wait,
                 charge: false,
@@ -249,6 +251,8 @@ impl Machine {
 
     /// The first thing to do with an entry that is ours: its revision is written already.
     fn start(&mut self, tick: Tick) -> Decision {
+        self.run.begun = true;
+        self.run.started = Some(tick.now);
         if self.progress.poll_url.is_some() {
             return self.probe(tick);
         }
@@ -270,11 +274,11 @@ impl Machine {
     }
 
     fn woke(&mut self, may_retry: bool, tick: Tick) -> Decision {
+        if !self.run.begun {
+            return self.start(tick);
+        }
         if self.progress.poll_url.is_some() {
             return self.probe(tick);
-        }
-        if self.run.attempts == 0 {
-            return self.start(tick);
         }
         if may_retry {
             return self.next_attempt(tick);
@@ -354,7 +358,7 @@ impl Machine {
             .heed_server(&mut self.progress, &self.profile, &response, tick.now.wall);
         let context = self.context(tick);
         let verdict = match self.progress.poll_url {
-            Some(_) if self.run.following => classify::followed(&response, &context),
+            Some(_) if self.progress.following => classify::followed(&response, &context),
             Some(_) => classify::polled(&response, &context),
             None => classify::answer(&response, &context),
         };
@@ -369,6 +373,9 @@ impl Machine {
     }
 
     fn failed(&mut self, failure: &Failure, tick: Tick) -> Decision {
+        if failure.kind == FailureKind::WindowClosed && failure.sent == Sent::No {
+            return self.window_closed(tick);
+        }
         let verdict = if self.progress.poll_url.is_some() {
             classify::poll_failed(failure)
         } else {
@@ -413,9 +420,12 @@ impl Machine {
             Action::TryAgain(again) if polling => self.poll_again(again, tick),
             Action::TryAgain(again) => self.try_again(again, tick),
             Action::StillRunning(hint) => self.still_running(hint, tick),
-            Action::Poll(url, hint) => self.poll_at(url, hint, tick),
+            Action::Poll(url, hint) => {
+                self.progress.following = false;
+                self.poll_at(url, hint, tick)
+            }
             Action::SeeOther(url, hint) => {
-                self.run.following = true;
+                self.progress.following = true;
                 self.poll_at(url, hint, tick)
             }
             Action::Resend(url) => self.resend(url),
@@ -458,7 +468,7 @@ impl Machine {
         self.run.attempts = self.run.attempts.saturating_sub(1).max(1);
         self.run.retries += 1;
         let backoff = backoff::delay(&self.policy, self.run.retries, tick.roll);
-        let wait = retry_after::wait(hint, backoff, IN_FLIGHT_FLOOR, tick.roll);
+        let wait = retry_after::wait(hint, backoff, classify::STILL_RUNNING_FLOOR, tick.roll);
         self.wait_or_stop(
             Pause {
                 wait,
@@ -559,6 +569,15 @@ impl Machine {
     }
 
     /// Nothing may be sent any more; what was surely never sent can begin a new window later.
+    /// Whether sending now could repeat what an earlier attempt did: the server knows no keys, and
+    /// the method is not idempotent by itself.
+    fn would_act_twice(&self) -> bool {
+        self.run.in_doubt
+            && self.progress.poll_url.is_none()
+            && !self.profile.knows_keys()
+            && matches!(self.frozen.method, Method::Post | Method::Patch)
+    }
+
     fn window_closed(&mut self, tick: Tick) -> Decision {
         if self.run.in_doubt {
             self.attend(Reason::WindowClosed)

@@ -200,9 +200,10 @@ impl Operation {
     /// If it ended already, or the journal refuses.
     pub async fn cancel(&self) -> Result<Phase, Error> {
         // We know that nothing was sent only of the very revision that we wrote when we began.
-        let held = self.state().held.as_ref().map(Receipt::revision);
-        self.change(|progress| machine::cancel(progress, held == Some(progress.revision), None))
-            .await
+        self.change(|progress, held| {
+            machine::cancel(progress, held == Some(progress.revision), None)
+        })
+        .await
     }
 
     /// Closes the operation on purpose, whatever may have happened, with a note that says why.
@@ -210,7 +211,7 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn abandon(&self, note: &str) -> Result<Phase, Error> {
-        self.change(|progress| machine::abandon(progress, note))
+        self.change(|progress, _| machine::abandon(progress, note))
             .await
     }
 
@@ -219,7 +220,7 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn settle(&self, happened: bool, note: &str) -> Result<Phase, Error> {
-        self.change(|progress| machine::settle(progress, happened, note))
+        self.change(|progress, _| machine::settle(progress, happened, note))
             .await
     }
 
@@ -368,11 +369,36 @@ impl Operation {
     }
 
     /// Writes what a person decided, over whatever a driver writes meanwhile.
-    async fn change(&self, change: impl Fn(&Progress) -> Option<Progress>) -> Result<Phase, Error> {
+    ///
+    /// The receipt of our begin is taken first: from here on nobody sends on its strength, so what it
+    /// says about nothing having left stays true.
+    async fn change(
+        &self,
+        change: impl Fn(&Progress, Option<u64>) -> Option<Progress>,
+    ) -> Result<Phase, Error> {
         self.check_damage()?;
+        let held = {
+            let mut state = self.state();
+            self.client.0.flights.end_hold(state.entry.key());
+            state.held.take()
+        };
+        let changed = self
+            .write_change(&change, held.as_ref().map(Receipt::revision))
+            .await;
+        if changed.is_err() {
+            self.state().held = held;
+        }
+        changed
+    }
+
+    async fn write_change(
+        &self,
+        change: &impl Fn(&Progress, Option<u64>) -> Option<Progress>,
+        held: Option<u64>,
+    ) -> Result<Phase, Error> {
         loop {
             let entry = self.client.0.load(self).await?;
-            let Some(mut progress) = change(&entry.progress) else {
+            let Some(mut progress) = change(&entry.progress, held) else {
                 let phase = entry.progress.phase;
                 self.learn(&entry);
                 let ended = format!("the operation has ended already: {phase}");
@@ -389,10 +415,7 @@ impl Operation {
             match self.client.0.journal.record(write).await {
                 Ok(_) => {
                     let phase = progress.phase;
-                    let mut state = self.state();
-                    state.entry = Entry { progress, ..entry };
-                    state.held = None;
-                    self.client.0.flights.end_hold(state.entry.key());
+                    self.state().entry = Entry { progress, ..entry };
                     return Ok(phase);
                 }
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}

@@ -86,15 +86,14 @@ impl Keeper {
         part: Part,
         nonce: [u8; 32],
     ) -> Result<Kept, Error> {
+        #[cfg(not(feature = "sealing"))]
+        let _ = (entry, part, nonce);
         match mode {
             Body::Stored => Ok(Kept::Plain(bytes.to_vec())),
             Body::FingerprintOnly => Ok(Kept::NotKept),
             #[cfg(feature = "sealing")]
             Body::Sealed => self.seal(bytes, entry, part, nonce).map(Kept::Sealed),
         }
-        .inspect(|_| {
-            let _ = (&self, entry, part, nonce);
-        })
     }
 
     /// The mode that made `kept`.

@@ -16,6 +16,7 @@ mod client {
     mod redirects;
     mod refusals;
     mod repeats;
+    mod rivals;
     mod send;
     mod trouble;
 }

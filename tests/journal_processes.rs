@@ -122,7 +122,7 @@ pub(crate) async fn begin(journal: &SqliteJournal, intent: &str) -> Result<Entry
     match journal.begin(entry.clone()).await? {
         Begun::Created(receipt) => entry.slot = receipt.slot(),
         Begun::Exists(found) => entry = *found,
-        Begun::Tombstone(_) => panic!("{intent} was reaped"),
+        other => panic!("{intent} gave {other:?}"),
     }
     Ok(entry)
 }

@@ -11,7 +11,7 @@ mod journals {
 }
 
 use journals::files;
-use samekey::entry::{Entry, Phase};
+use samekey::entry::{Entry, Owner, Phase};
 use samekey::journal::conformance::{self, Stage, sample, step};
 use samekey::journal::{
     Begun, Flush, Journal, JournalError, JournalErrorKind, MemoryJournal, Query, Select,
@@ -20,6 +20,7 @@ use samekey::journal::{
 use samekey::seam::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::Poll;
 use tempfile::TempDir;
 
 pub(crate) struct Memory(pub(crate) MemoryJournal);
@@ -141,6 +142,11 @@ async fn a_stale_write_in_a_batch_does_not_fail_the_others() {
     assert_eq!((stale, taken), (15, 17));
 }
 
+/// Polls once.
+async fn is_pending<T>(future: &mut BoxFuture<'_, T>) -> bool {
+    std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_pending())).await
+}
+
 #[tokio::test]
 async fn what_is_queued_when_the_last_handle_goes_is_still_written() {
     let folder = folder();
@@ -150,20 +156,38 @@ async fn what_is_queued_when_the_last_handle_goes_is_still_written() {
         .map(|i| {
             let entry = sample(journal.owner(), "ann", &format!("q/{i}"), 0);
             let journal = journal.clone();
-            Box::pin(async move { journal.begin(entry).await })
+            Box::pin(async move { journal.begin(entry).await }) as BoxFuture<'_, _>
         })
         .collect();
     for begin in &mut waiting {
         // Sent to the writer, and then nobody waits for it.
-        let polled = std::future::poll_fn(|context| {
-            std::task::Poll::Ready(begin.as_mut().poll(context).is_pending())
-        });
-        polled.await;
+        is_pending(begin).await;
     }
     drop(waiting);
     drop(journal);
     let journal = SqliteJournal::open(&path).unwrap();
-    assert_eq!(everything(&journal).await.unwrap().len(), 50);
+    let left = everything(&journal).await.unwrap();
+    assert_eq!(left.len(), 50);
+    assert!(left.iter().all(|entry| entry.progress.owner == Owner::NONE));
+    assert!(journal.check().await.unwrap().is_healthy());
+}
+
+#[tokio::test]
+async fn a_begin_dropped_with_its_answer_unread_is_let_go() {
+    let folder = folder();
+    let journal = SqliteJournal::open(folder.path().join("j")).unwrap();
+    let entry = sample(journal.owner(), "ann", "unread", 0);
+    let mut waiting = journal.begin(entry);
+    assert!(is_pending(&mut waiting).await);
+    // Written and answered by now, as the later one is.
+    let known = begin(&journal, "known").await.unwrap();
+    drop(waiting);
+    begin(&journal, "after it").await.unwrap();
+    let left = everything(&journal).await.unwrap();
+    let owners: Vec<_> = left.iter().map(|e| e.progress.owner).collect();
+    let me = known.progress.owner;
+    assert_eq!(owners, [Owner::NONE, me, me]);
+    assert!(left[0].progress.phase == Phase::Ready && !left[0].progress.maybe_applied);
 }
 
 #[tokio::test]

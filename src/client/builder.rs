@@ -256,6 +256,7 @@ impl ClientBuilder {
             (Some(clock), Some(dice)) => (clock, dice),
             _ => platform::default_clock_and_dice()?,
         };
+        let owner = journal.owner();
         Ok(Client(Arc::new(Inner {
             scope,
             journal,
@@ -272,7 +273,7 @@ impl ClientBuilder {
             flush_all: self.flush_all,
             settled_for: self.settled_for,
             tombstones_for: self.tombstones_for,
-            flights: Flights::default(),
+            flights: Flights::of(owner),
             parked: std::sync::Mutex::default(),
             ended: std::sync::atomic::AtomicU64::default(),
             budgets: std::sync::Mutex::default(),
@@ -287,8 +288,12 @@ pub(crate) fn is_framing(name: &str) -> bool {
         "content-length",
         "expect",
         "host",
+        "keep-alive",
+        "proxy-connection",
         "te",
+        "trailer",
         "transfer-encoding",
+        "upgrade",
     ];
     framing.contains(&name)
 }
@@ -303,6 +308,11 @@ pub(crate) fn is_credential(name: &str) -> bool {
         "password",
         "api-key",
         "apikey",
+        "access-key",
+        "credential",
+        "session",
+        "signature",
+        "x-auth",
     ];
     telling.iter().any(|part| name.contains(part))
 }

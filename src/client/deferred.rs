@@ -38,7 +38,7 @@ pub(super) fn later(operation: &Operation, until: Timestamp) {
             // The journal may not keep it; this process still has it.
             operation.state().body = body;
             // Whatever comes of it is in the journal, and told to those who listen there.
-            let _ = operation.resume().await;
+            let _ = operation.send().await;
             return;
         }
     }));

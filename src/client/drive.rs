@@ -1,7 +1,7 @@
 //! The one loop: it carries out what the machine decides, and decides nothing itself.
 
 use super::lease::{Acquired, Mine, Wish};
-use super::{Asked, Inner, is_framing};
+use super::{Asked, CredentialsError, Inner, is_framing};
 use crate::entry::{Entry, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Flush, JournalError, JournalErrorKind};
@@ -63,6 +63,8 @@ struct Ride<'a> {
     origin: Origin,
     receipt: Option<Receipt>,
     refresh: bool,
+    /// Why there were no credentials the last time.
+    no_credentials: Option<CredentialsError>,
     sending: bool,
     /// A revision that the journal was told to write and has not answered for.
     pending: Option<(Progress, Flush)>,
@@ -99,6 +101,7 @@ impl<'a> Ride<'a> {
             origin,
             receipt: Some(receipt),
             refresh: false,
+            no_credentials: None,
             sending: false,
             pending: None,
             noted,
@@ -200,10 +203,11 @@ impl<'a> Ride<'a> {
             refresh,
         };
         let failed = |why: String| Failure::new(FailureKind::Queued, Sent::No, why);
-        let lines = source
-            .headers(asked)
-            .await
-            .map_err(|error| failed(format!("the credentials callback failed: {error}")))?;
+        let lines = source.headers(asked).await.map_err(|error| {
+            // Its text may hold what it was asked for; only the caller gets to see it.
+            self.no_credentials = Some(error);
+            failed("the credentials callback failed".into())
+        })?;
         if let Some((name, _)) = lines.iter().find(|(name, _)| self.is_taken(name)) {
             return Err(failed(format!(
                 "the credentials callback gave a line {name}, which the request has already; leave it \
@@ -285,7 +289,11 @@ impl<'a> Ride<'a> {
                  and goes on under the same key when it is resumed",
             ),
         };
-        Err(self.operation.blame(error.because(self.machine.progress())))
+        let error = self.operation.blame(error.because(self.machine.progress()));
+        Err(match self.no_credentials.take() {
+            Some(cause) => error.caused_by(cause),
+            None => error,
+        })
     }
 
     /// The outcome as it came, with what the journal does not keep.
@@ -352,6 +360,11 @@ impl<'a> Ride<'a> {
             if current.progress.phase.is_settled() {
                 self.over = true;
                 self.operation.learn(&current);
+                if current.progress.answer.is_none() {
+                    // A person closed it meanwhile. Their note stands in the journal, but the caller
+                    // hears what the server said.
+                    return Ok(Some(self.outcome().not_recorded()));
+                }
                 return self.inner.conclude(self.operation, &current).map(Some);
             }
             let mut progress = self.machine.progress().clone();

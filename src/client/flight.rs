@@ -1,9 +1,10 @@
 //! One driver per operation within a process: the second caller waits for the first.
 
+use crate::entry::Owner;
 use crate::key::Key;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
 /// The operations that this client is driving right now, and those it holds ready.
@@ -24,7 +25,23 @@ pub(crate) struct Flight<'a> {
 #[derive(Debug, Default)]
 struct Landing(Mutex<(bool, Vec<Waker>)>);
 
+/// Clients that share an owner share what it is driving: to the journal they are one.
+static SHARED: Mutex<Vec<(Owner, Weak<Flights>)>> = Mutex::new(Vec::new());
+
 impl Flights {
+    /// The flights of `owner`, whichever of its clients asks.
+    pub(crate) fn of(owner: Owner) -> Arc<Flights> {
+        let mut shared = lock(&SHARED);
+        shared.retain(|(_, flights)| flights.strong_count() > 0);
+        let known = shared.iter().find(|(known, _)| *known == owner);
+        if let Some(flights) = known.and_then(|(_, flights)| flights.upgrade()) {
+            return flights;
+        }
+        let flights = Arc::default();
+        shared.push((owner, Arc::downgrade(&flights)));
+        flights
+    }
+
     /// Takes the place of `key`, waiting until it is free; also says whether it had to wait.
     pub(crate) async fn enter(&self, key: &Key) -> (Flight<'_>, bool) {
         let mut waited = false;
@@ -81,7 +98,9 @@ impl Landing {
             if state.0 {
                 return Poll::Ready(());
             }
-            state.1.push(cx.waker().clone());
+            if !state.1.iter().any(|waker| waker.will_wake(cx.waker())) {
+                state.1.push(cx.waker().clone());
+            }
             Poll::Pending
         })
         .await;

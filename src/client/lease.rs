@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How often a waiting process looks whether another one is done, at the least.
 const JOIN_EVERY: Duration = Duration::from_millis(200);
 /// How long after its begin an operation may be sent without a look at what others did to it.
-const FRESH: Duration = Duration::from_secs(1);
+const FRESH: Duration = Duration::from_millis(20);
 
 /// Why an operation is to be driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,10 @@ impl Inner {
         let me = self.journal.owner();
         let foreign = owner != Owner::NONE && owner != me;
         let liveness = if foreign {
-            self.journal.liveness(owner).await?
+            self.journal
+                .liveness(owner)
+                .await
+                .map_err(|error| operation.blame(error.into()))?
         } else {
             Liveness::Dead
         };
@@ -233,10 +236,16 @@ impl Inner {
         match progress.phase {
             Phase::Succeeded | Phase::Rejected => self.recovered(operation, entry),
             Phase::Attention(reason) => Err(operation.blame(Error::attention(reason))),
-            Phase::Abandoned => Err(operation.blame(Error::new(
-                ErrorKind::Ended(Phase::Abandoned),
-                "the operation was abandoned; begin another one under another intent",
-            ))),
+            Phase::Abandoned => {
+                let advice = if machine::may_have_left(progress) {
+                    "the operation was abandoned, and may have happened before that; find out by the \
+                     reference before doing it again"
+                } else {
+                    "the operation was abandoned before anything was sent; use another intent, or \
+                     `repeat`, to do it after all"
+                };
+                Err(operation.blame(Error::new(ErrorKind::Ended(Phase::Abandoned), advice)))
+            }
             _ => {
                 let until = progress.not_before.unwrap_or_default();
                 super::deferred::later(operation, until);

@@ -118,6 +118,7 @@ impl Progress {
         w.option(self.moved_to.as_deref(), Writer::text);
         w.byte(self.hops);
         w.option(self.poll_url.as_deref(), Writer::text);
+        w.byte(u8::from(self.following));
         w.option(self.answer.as_ref(), |w, answer| {
             w.number(u64::from(answer.status));
             w.headers(&answer.headers);
@@ -170,6 +171,7 @@ impl Progress {
             moved_to: r.option(|r| Ok(r.text()?.into()))?,
             hops: r.byte()?,
             poll_url: r.option(|r| Ok(r.text()?.into()))?,
+            following: r.byte()? != 0,
             answer: r.option(|r| {
                 Ok(Answer {
                     status: r.small()?,

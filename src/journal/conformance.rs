@@ -124,6 +124,7 @@ rules![
     scopes_are_apart,
     many_begin_at_once,
     a_dropped_begin_is_whole_or_nothing,
+    a_dropped_begin_is_let_go,
     revisions_grow,
     a_stale_write_changes_nothing,
     of_two_writes_one_wins,

@@ -9,7 +9,11 @@ use crate::key::{Key, Reference};
 use crate::seam::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::future::ready;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Owners differ between journals too: a process takes those with one name for one.
+static LAST_OWNER: AtomicU64 = AtomicU64::new(0);
 
 /// A journal in memory: grade [`Grade::None`], for tests, simulations and those who accept it.
 ///
@@ -54,7 +58,6 @@ type Name = (Scope, Box<str>, u32);
 #[derive(Debug, Default)]
 struct Memory {
     last_slot: u64,
-    last_owner: u128,
     rows: BTreeMap<u64, Row>,
     names: HashMap<Name, u64>,
     owners: HashMap<u128, Liveness>,
@@ -94,8 +97,7 @@ impl MemoryJournal {
     fn on(memory: Arc<Mutex<Memory>>) -> MemoryJournal {
         let owner = {
             let mut memory = lock(&memory);
-            memory.last_owner += 1;
-            let owner = Owner(memory.last_owner);
+            let owner = Owner(u128::from(LAST_OWNER.fetch_add(1, Ordering::Relaxed)) + 1);
             memory.owners.insert(owner.0, Liveness::Alive);
             owner
         };
@@ -162,7 +164,8 @@ impl Memory {
             return match self.rows.get(slot) {
                 Some(Row::Whole(entry)) => Ok(Begun::Exists(Box::new(entry.clone()))),
                 Some(Row::Gone(tombstone)) => Ok(Begun::Tombstone(tombstone.clone())),
-                Some(Row::Damaged(_)) | None => Err(damaged(*slot)),
+                Some(Row::Damaged(entry)) => Ok(Begun::Damaged(hurt(entry))),
+                None => Err(damaged(*slot)),
             };
         }
         self.last_slot += 1;
@@ -202,11 +205,11 @@ impl Memory {
             0 => usize::MAX,
             limit => limit as usize,
         };
-        for (slot, row) in self.rows.range(query.after.saturating_add(1)..) {
+        for (_, row) in self.rows.range(query.after.saturating_add(1)..) {
             if listing.entries.len() + listing.damaged.len() == limit {
                 break;
             }
-            listing.take(*slot, row, |entry| {
+            listing.take(row, |entry| {
                 query.select.matches(entry.progress.phase)
                     && query
                         .scope
@@ -222,8 +225,8 @@ impl Memory {
 
     fn find(&self, reference: Reference, scope: Option<&Scope>) -> Listing {
         let mut listing = Listing::default();
-        for (slot, row) in &self.rows {
-            listing.take(*slot, row, |entry| {
+        for row in self.rows.values() {
+            listing.take(row, |entry| {
                 entry.reference() == reference
                     && scope.is_none_or(|scope| entry.frozen.scope == *scope)
             });
@@ -284,14 +287,10 @@ impl Memory {
 }
 
 impl Listing {
-    fn take(&mut self, slot: u64, row: &Row, wanted: impl Fn(&Entry) -> bool) {
+    fn take(&mut self, row: &Row, wanted: impl Fn(&Entry) -> bool) {
         match row {
             Row::Whole(entry) if wanted(entry) => self.entries.push(entry.clone()),
-            Row::Damaged(entry) if wanted(entry) => self.damaged.push(Damaged {
-                slot,
-                key: Some(entry.key().clone()),
-                error: DecodeError::Digest,
-            }),
+            Row::Damaged(entry) if wanted(entry) => self.damaged.push(hurt(entry)),
             _ => {}
         }
     }
@@ -304,6 +303,14 @@ fn receipt(entry: &Entry) -> Receipt {
         entry.progress.revision,
         Grade::None,
     )
+}
+
+fn hurt(entry: &Entry) -> Damaged {
+    Damaged {
+        slot: entry.slot,
+        key: Some(entry.key().clone()),
+        error: DecodeError::Digest,
+    }
 }
 
 fn damaged(slot: u64) -> JournalError {

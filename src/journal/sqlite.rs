@@ -214,10 +214,11 @@ impl SqliteJournal {
         let owner = writer.proof.owner();
         let (jobs, queue) = mpsc::channel();
         let (stopped, stops) = mpsc::channel();
+        let back = jobs.clone();
         let spawned = std::thread::Builder::new()
             .name("samekey-journal".into())
             .spawn(move || {
-                writer.run(&queue);
+                writer.run(&queue, &back);
                 let _ = stopped.send(());
             });
         spawned.map_err(|error| faults::system("start a thread for", &files.journal, error))?;
@@ -290,7 +291,7 @@ impl SqliteJournal {
         ))
     }
 
-    async fn write<T>(&self, job: impl FnOnce(Waiter<T>) -> Job) -> Result<T, JournalError> {
+    async fn write<T, R>(&self, job: impl FnOnce(Waiter<T, R>) -> Job) -> Result<R, JournalError> {
         self.same_process()?;
         let files = &self.shared.files;
         let Some(link) = &self.shared.writer else {
@@ -356,7 +357,8 @@ impl Journal for SqliteJournal {
         Box::pin(async move {
             let row = Box::new(NewRow::new(entry));
             fits(row.bytes())?;
-            self.write(|waiter| Job::Begin(row, waiter)).await
+            let handed = self.write(|waiter| Job::Begin(row, waiter)).await?;
+            handed.take().ok_or_else(|| stopped(&self.shared.files))
         })
     }
 

@@ -5,7 +5,7 @@ use crate::client::{Client, is_credential, is_framing};
 use crate::entry::{Entry, Frozen, Kept, Progress, WindowSource};
 use crate::error::{Error, ErrorKind};
 use crate::fingerprint::Fingerprint;
-use crate::journal::{Begun, Tombstone};
+use crate::journal::{Begun, Damaged, Tombstone};
 use crate::key::{Key, Reference};
 use crate::machine::may_have_left;
 use crate::message::{Headers, Method};
@@ -246,6 +246,7 @@ impl OperationBuilder {
             }
             Begun::Exists(existing) => self.join(*existing, &entry),
             Begun::Tombstone(tombstone) => Err(ended_long_ago(&tombstone)),
+            Begun::Damaged(damaged) => Err(unreadable(&self.intent, &damaged)),
         }
     }
 
@@ -473,7 +474,25 @@ fn ended_long_ago(tombstone: &Tombstone) -> Error {
         ),
     )
     .about(tombstone.key.reference())
-    .after(1, tombstone.phase != crate::entry::Phase::Abandoned)
+    .after(1, true)
+}
+
+fn unreadable(intent: &str, damaged: &Damaged) -> Error {
+    let error = Error::new(
+        ErrorKind::Damaged,
+        format!(
+            "the intent {intent:?} was begun before, as entry {}, which cannot be read: {}. Nothing \
+             was sent now, but it may have been then; keep the journal and find out from the server \
+             before doing it under another intent",
+            damaged.slot, damaged.error
+        ),
+    )
+    .caused_by(damaged.error)
+    .after(0, true);
+    match &damaged.key {
+        Some(key) => error.about(key.reference()),
+        None => error,
+    }
 }
 
 /// JSON with the members of every object sorted by name.

@@ -51,6 +51,10 @@ fn limit(policy: &Policy, retry: u32) -> Duration {
     let nth = retry.saturating_sub(1).min(FAR) as usize;
     // The schedule counts in single precision; a factor beyond 2^16 reaches every cap at once.
     let factor = u16::try_from(policy.factor.max(1)).unwrap_or(u16::MAX);
+    if factor == 1 {
+        // Nothing grows, and single precision would only blur it.
+        return base;
+    }
     ExponentialBuilder::new()
         .with_min_delay(base)
         .with_max_delay(cap)
@@ -58,7 +62,7 @@ fn limit(policy: &Policy, retry: u32) -> Duration {
         .without_max_times()
         .build()
         .nth(nth)
-        .map_or(cap, |limit| limit.min(cap))
+        .map_or(cap, |limit| limit.clamp(base, cap))
 }
 
 /// The part of `whole` that a roll stands for: none of it at 0, all of it at the highest.

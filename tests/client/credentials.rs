@@ -112,7 +112,13 @@ fn a_callback_that_always_fails_ends_as_not_sent_and_says_why() {
     let error = run(operation.send()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotApplied);
     assert!(error.nothing_was_sent());
-    assert!(error.to_string().contains("the vault is closed"), "{error}");
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(cause, "the vault is closed");
+    assert!(
+        !error.to_string().contains("vault"),
+        "its text is for the caller only: {error}"
+    );
+    assert!(!format!("{:?}", world.entries()).contains("vault"));
     assert_eq!(world.sent(), 0);
     assert_eq!(run(operation.cancel()).unwrap(), Phase::Abandoned);
 }

@@ -103,8 +103,12 @@ fn e39_a_damaged_entry_is_listed_refuses_loudly_and_keeps_its_intent() {
     }
     // The same action does not get a second key.
     let error = run(pay(&client, "a").begin()).unwrap_err();
-    let corrupt = ErrorKind::Journal(JournalErrorKind::Corrupt);
-    assert_eq!(error.kind(), corrupt, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
+    assert_eq!(error.reference(), Some(reference));
+    assert!(
+        error.is_unresolved() && !error.nothing_was_sent(),
+        "{error}"
+    );
     assert_eq!(world.sent(), 0);
     let sound = listed.iter().find(|o| o.damage().is_none()).unwrap();
     assert!(run(sound.resume()).unwrap().is_success());

@@ -2,7 +2,10 @@
 
 use crate::{begin, finish, intents};
 use samekey::entry::Entry;
-use samekey::journal::{Flush, JournalErrorKind as Kind, Select, SqliteJournal, SqliteOptions};
+use samekey::journal::conformance::sample;
+use samekey::journal::{
+    Begun, Flush, Journal, JournalErrorKind as Kind, Select, SqliteJournal, SqliteOptions,
+};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -111,6 +114,28 @@ async fn a_full_disk_refuses_what_is_new_and_records_what_is_under_way() {
         entries.len()
     );
     assert_eq!(intents(&journal, Select::Unfinished).await, ["room again"]);
+}
+
+#[tokio::test]
+async fn a_full_disk_still_tells_what_has_the_intent_already() {
+    let Some(disk) = Disk::new("4m") else {
+        return;
+    };
+    let (journal, _filler, mut entries) = caught_by_a_full_disk(&disk, options()).await;
+    let again = || sample(journal.owner(), "ann", "before/1", 0);
+    let joined = journal.begin(again()).await.unwrap();
+    assert_eq!(joined, Begun::Exists(Box::new(entries[1].clone())));
+    finish(&journal, &mut entries[1], Flush::Full)
+        .await
+        .unwrap();
+    let (slot, key) = (entries[1].slot, entries[1].key().clone());
+    journal.forget(slot, key).await.unwrap();
+    // Forgetting emptied the log.
+    disk.fill();
+    let met = journal.begin(again()).await.unwrap();
+    assert!(matches!(met, Begun::Tombstone(_)), "{met:?}");
+    let error = begin(&journal, "really new").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Full, "{error}");
 }
 
 #[tokio::test]

@@ -2,10 +2,12 @@
 
 use super::files::{beside, set_mode};
 use crate::{advance, begin, everything, folder, refusal};
-use samekey::entry::{Entry, Phase};
+use samekey::entry::{DecodeError, Entry, Phase};
+use samekey::journal::conformance::sample;
 use samekey::journal::{
-    Flush, Journal, JournalErrorKind as Kind, Query, Select, SqliteJournal, SqliteOptions,
+    Begun, Flush, Journal, JournalErrorKind as Kind, Query, Select, SqliteJournal, SqliteOptions,
 };
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -432,5 +434,45 @@ async fn a_changed_column_is_damage() {
         let listing = journal.list(Query::default()).await.unwrap();
         let found = (listing.entries.len(), listing.damaged.len());
         assert_eq!(found, (1, 1), "{change}");
+    }
+}
+
+/// A progress as a later release might write it.
+fn of_format_9(entry: &Entry) -> Vec<u8> {
+    let mut bytes = vec![9, 1, 2, 3];
+    let key = entry.key().as_str();
+    let digest = Sha256::new()
+        .chain_update((key.len() as u64).to_le_bytes())
+        .chain_update(key)
+        .chain_update(&bytes)
+        .finalize();
+    bytes.extend_from_slice(&digest[..16]);
+    bytes
+}
+
+#[tokio::test]
+async fn beginning_what_is_there_but_cannot_be_read_names_it() {
+    let folder = folder();
+    let path = folder.path().join("j");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let altered = "UPDATE entries SET progress = zeroblob(9) WHERE slot = ?1";
+    let newer = "UPDATE entries SET progress = ?2 WHERE slot = ?1";
+    for intent in ["altered", "newer"] {
+        let entry = begin(&journal, intent).await.unwrap();
+        let slot = entry.slot.cast_signed();
+        let done = match intent {
+            "newer" => connection.execute(newer, (slot, of_format_9(&entry))),
+            _ => connection.execute(altered, [slot]),
+        };
+        assert_eq!(done, Ok(1));
+        let again = sample(journal.owner(), "ann", intent, 0);
+        let Begun::Damaged(damaged) = journal.begin(again).await.unwrap() else {
+            panic!("{intent} was begun twice, or joined");
+        };
+        assert_eq!(damaged.slot, entry.slot);
+        assert_eq!(damaged.key.as_ref(), Some(entry.key()), "{intent}");
+        let too_new = damaged.error == DecodeError::TooNew(9);
+        assert_eq!(too_new, intent == "newer", "{damaged:?}");
     }
 }

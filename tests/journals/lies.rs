@@ -22,6 +22,7 @@ enum Lie {
     ForgetsScopes,
     SharesSlots,
     BeginsByHalves,
+    HoldsWhatNobodyTook,
     StandsStill,
     TakesStaleWrites,
     WritesTwice,
@@ -45,6 +46,7 @@ const CAUGHT_BY: &[(Lie, &str)] = &[
     (Lie::ForgetsScopes, "scopes_are_apart"),
     (Lie::SharesSlots, "many_begin_at_once"),
     (Lie::BeginsByHalves, "a_dropped_begin_is_whole_or_nothing"),
+    (Lie::HoldsWhatNobodyTook, "a_dropped_begin_is_let_go"),
     (Lie::StandsStill, "revisions_grow"),
     (Lie::TakesStaleWrites, "a_stale_write_changes_nothing"),
     (Lie::WritesTwice, "of_two_writes_one_wins"),
@@ -192,6 +194,11 @@ impl Lying {
                 self.memory.begin(half).await?;
                 tokio::task::yield_now().await;
                 self.memory.begin(entry).await
+            }
+            Lie::HoldsWhatNobodyTook => {
+                let begun = self.memory.begin(entry).await;
+                tokio::task::yield_now().await;
+                begun
             }
             Lie::SharesSlots => Ok(match self.memory.begin(entry).await? {
                 Begun::Created(r) => Begun::Created(Receipt::new(

@@ -41,7 +41,7 @@ pub(crate) async fn drive(
         let mut send = pin!(async {
             match body {
                 Some(body) => operation.resume_with(body).await,
-                None => operation.send().await,
+                None => operation.resume().await,
             }
         });
         loop {

@@ -1,6 +1,8 @@
 //! The one thread that writes: it takes one job, drains what waits, commits it all at once and
 //! answers everyone. There is no timer: under load batches grow by themselves.
 
+mod jobs;
+
 use super::files::{Files, Identity};
 use super::gate::Gate;
 use super::owners::{BEAT, Proof};
@@ -8,14 +10,14 @@ use super::reserve::Reserve;
 use super::rows::{self, NewRow, Stored, Update};
 use super::stamp::Stamp;
 use super::{faults, schema};
-use crate::entry::{Flush, Grade, Receipt};
+use crate::entry::{Grade, Receipt};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
 use crate::key::Key;
+pub(super) use jobs::{Job, Outcome, Waiter};
 use rusqlite::Connection;
 use std::collections::HashSet;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
@@ -23,72 +25,6 @@ const BATCH: usize = 1024;
 const CHECKPOINT: i64 = 1000;
 /// How many pages may have been written before the log's length is looked at again.
 const LOOK_AFTER: i64 = 200;
-
-type Outcome<T> = Result<T, JournalError>;
-
-/// Somebody who waits, and what they will be told once it is committed.
-#[derive(Debug)]
-pub(super) struct Waiter<T> {
-    reply: oneshot::Sender<Outcome<T>>,
-    answer: Option<Outcome<T>>,
-}
-
-impl<T> Waiter<T> {
-    pub(super) fn new() -> (Waiter<T>, oneshot::Receiver<Outcome<T>>) {
-        let (reply, answer) = oneshot::channel();
-        let waiter = Waiter {
-            reply,
-            answer: None,
-        };
-        (waiter, answer)
-    }
-
-    fn tell(self) {
-        if let Some(answer) = self.answer {
-            // Whoever stopped waiting finds it in the journal.
-            let _ = self.reply.send(answer);
-        }
-    }
-}
-
-/// What the writer is asked to do.
-#[derive(Debug)]
-pub(super) enum Job {
-    Begin(Box<NewRow>, Waiter<Begun>),
-    Record(Box<Update>, Flush, Waiter<Receipt>),
-    Forget(u64, Key, Waiter<()>),
-    Reap(Vec<u64>, Retention, Waiter<Reaped>),
-    Close,
-}
-
-impl Job {
-    fn is_full(&self) -> bool {
-        matches!(
-            self,
-            Job::Begin(..) | Job::Record(_, Flush::Full, _) | Job::Forget(..)
-        )
-    }
-
-    fn tell(self) {
-        match self {
-            Job::Begin(_, waiter) => waiter.tell(),
-            Job::Record(_, _, waiter) => waiter.tell(),
-            Job::Forget(_, _, waiter) => waiter.tell(),
-            Job::Reap(_, _, waiter) => waiter.tell(),
-            Job::Close => {}
-        }
-    }
-
-    fn refuse(&mut self, error: &JournalError) {
-        match self {
-            Job::Begin(_, waiter) => waiter.answer = Some(Err(error.clone())),
-            Job::Record(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
-            Job::Forget(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
-            Job::Reap(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
-            Job::Close => {}
-        }
-    }
-}
 
 /// What a batch changed in the journal's own counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,8 +71,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Works until it is told to close, or until the last handle is gone.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+    /// Works until it is told to close. What nobody waited for comes `back` as a job.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>, back: &Sender<Job>) {
         let mut batch = Vec::new();
         let mut closing = false;
         while !closing {
@@ -160,13 +96,17 @@ impl Writer {
             self.proof.beat_if_due();
             self.settle(&mut batch);
             for job in batch.drain(..) {
-                job.tell();
+                job.tell(back);
             }
             // Nobody waits for this, and it takes the longest.
             if self.unseen_pages >= LOOK_AFTER && self.full {
                 self.unseen_pages = 0;
                 self.checkpoint_if_long();
             }
+        }
+        batch.extend(jobs.try_iter());
+        if !batch.is_empty() {
+            self.settle(&mut batch);
         }
         self.close();
     }
@@ -191,16 +131,32 @@ impl Writer {
 
     /// The disk is full: nothing new, but what is under way is recorded from the reserve.
     fn settle_tight(&mut self, batch: &mut [Job]) {
-        let refusal = self.reserve.refusal();
         batch.sort_by_key(|job| matches!(job, Job::Begin(..)));
         let begins = batch.partition_point(|job| !matches!(job, Job::Begin(..)));
         let (old, new) = batch.split_at_mut(begins);
-        new.iter_mut().for_each(|job| job.refuse(&refusal));
         if !old.is_empty() {
             let committed = self.commit(old);
             refuse_on_error(old, committed);
             // A log that is copied is written over from its start, and need not grow.
             self.checkpoint("PASSIVE");
+        }
+        for job in new {
+            if let Job::Begin(row, waiter) = job {
+                waiter.answer = Some(self.find_holder(row));
+            }
+        }
+    }
+
+    /// What has the name of a new entry already: looking needs no space.
+    fn find_holder(&self, row: &NewRow) -> Outcome<Begun> {
+        if let Some(poison) = &self.poison {
+            return Err(poison.clone());
+        }
+        self.files.still(&self.identity)?;
+        match row.holder(&self.connection) {
+            Ok(Some(stored)) => Ok(taken_by(stored)),
+            Ok(None) => Err(self.reserve.refusal()),
+            Err(error) => Err(faults::sqlite(&self.files.journal, error)),
         }
     }
 
@@ -385,17 +341,21 @@ fn begin(
         let receipt = Receipt::new(key, rows::unsigned(slot), progress.revision, Grade::Device);
         return Ok(Ok(Begun::Created(receipt)));
     }
-    Ok(match row.holder(connection)? {
-        Some(Stored::Entry(entry)) => Ok(Begun::Exists(entry)),
-        Some(Stored::Tombstone(_, tombstone)) => Ok(Begun::Tombstone(tombstone)),
-        Some(Stored::Damaged(damaged)) => {
-            Err(JournalError::unreadable(damaged.slot, damaged.error))
-        }
-        None => Err(JournalError::new(
+    let holder = row.holder(connection)?.map(taken_by);
+    Ok(holder.ok_or_else(|| {
+        JournalError::new(
             Kind::Corrupt,
             "the journal's index names an entry that is not there; run a check",
-        )),
-    })
+        )
+    }))
+}
+
+fn taken_by(stored: Stored) -> Begun {
+    match stored {
+        Stored::Entry(entry) => Begun::Exists(entry),
+        Stored::Tombstone(_, tombstone) => Begun::Tombstone(tombstone),
+        Stored::Damaged(damaged) => Begun::Damaged(damaged),
+    }
 }
 
 fn record(

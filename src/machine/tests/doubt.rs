@@ -123,3 +123,13 @@ fn under_the_none_profile_only_what_was_surely_not_sent_is_sent_again() {
         Wants::Finish(End::Attention(Reason::NoKeySupport))
     );
 }
+
+#[test]
+fn under_the_none_profile_what_another_run_may_have_sent_is_not_sent_again() {
+    let profile = Profile::none();
+    let mut s = Scenario::of(entry(&profile), profile, Policy::new(), false);
+    assert_eq!(
+        s.drive(),
+        Wants::Finish(End::Attention(Reason::NoKeySupport))
+    );
+}

@@ -335,3 +335,20 @@ fn a_time_that_only_a_wrong_clock_can_have_written_is_not_waited_for() {
     progress.not_before = Some(now + 3650 * DAY);
     assert!(!progress.waits_at(now));
 }
+
+#[test]
+fn e27_after_a_crash_a_named_result_is_still_taken_for_the_result() {
+    let mut s = Scenario::plain();
+    s.drive();
+    s.tell(answer(303, &[("location", "/orders/7")]));
+    let mut entry = entry(&Profile::default());
+    entry.progress = s.last_written().0.clone();
+    let mut s = Scenario::of(entry, Profile::default(), Policy::new(), false);
+    assert_eq!(
+        s.drive(),
+        Wants::Probe("https://api.example.com/orders/7".into())
+    );
+    let failed = Response::new(200, Headers::new(), r#"{"status":"failed"}"#);
+    assert_eq!(s.tell(Event::Answered(failed)), Wants::Finish(End::Settled));
+    assert_eq!(s.phase(), Phase::Succeeded);
+}

@@ -110,3 +110,24 @@ fn a_server_that_forgets_sooner_is_believed() {
     assert_eq!(s.machine.progress.window_source, WindowSource::Server);
     assert!(s.machine.progress.window <= HOUR + Duration::from_secs(1));
 }
+
+#[test]
+fn a_window_that_closes_while_dialling_leaves_what_was_not_sent_open() {
+    let mut s = Scenario::plain();
+    s.drive();
+    let late = Failure::new(FailureKind::WindowClosed, Sent::No, "too late");
+    assert_eq!(s.tell(Event::Failed(late)), Wants::Finish(End::NotApplied));
+    assert!(s.phase().is_open());
+}
+
+#[test]
+fn a_clock_set_back_does_not_make_a_resume_wait_for_the_difference() {
+    let profile = Profile::default();
+    let mut entry = entry(&profile);
+    entry.progress.not_before = Some(start().wall + 24 * 30 * HOUR);
+    let mut s = Scenario::of(entry, profile, Policy::new(), false);
+    let Wants::Sleep { wait, .. } = s.drive() else {
+        panic!()
+    };
+    assert!(wait <= Policy::new().longest_foreground_wait(), "{wait:?}");
+}

@@ -214,6 +214,10 @@ impl World {
                 let (after, deed) = (write.progress.clone(), write.key.clone());
                 let flush = write.flush;
                 let done = takes_hold.then(|| self.hosts[host].disk.record(write));
+                if trouble.is_some() {
+                    // What could not be noted cannot be kept to.
+                    self.monitor.forget_hint(&deed);
+                }
                 match &done {
                     Some(Ok(_)) => self.watch_write(&deed, before, &after, flush),
                     Some(Err(e)) if e.kind() == JournalErrorKind::Stale => {

@@ -190,6 +190,12 @@ impl Monitor {
         }
     }
 
+    pub(crate) fn forget_hint(&mut self, key: &Key) {
+        if let Some(watch) = self.keys.get_mut(key.as_str()) {
+            watch.hint = None;
+        }
+    }
+
     /// The server acted.
     ///
     /// `excused` where a clock was set back, so that nobody can know the age of a key.

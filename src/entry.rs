@@ -370,6 +370,18 @@ impl Progress {
         }
     }
 
+    /// Whether it is too early to go on.
+    ///
+    /// Nobody is asked to wait for longer than the server remembers the key: such a time was written
+    /// by a clock that was wrong, and is not believed.
+    #[must_use]
+    pub fn waits_at(&self, now: Timestamp) -> bool {
+        let wait = self
+            .not_before
+            .map_or(Duration::ZERO, |until| until.since(now));
+        !wait.is_zero() && wait <= self.window
+    }
+
     /// When work on it last went on; for a settled entry, when it ended.
     #[must_use]
     pub fn ended_at(&self) -> Timestamp {

@@ -145,6 +145,8 @@ pub mod machine;
 mod message;
 mod operation;
 mod outcome;
+#[doc(hidden)]
+pub mod planted;
 pub mod platform;
 pub mod profile;
 pub mod retry;

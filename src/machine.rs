@@ -362,7 +362,9 @@ impl Machine {
             Some(_) => classify::polled(&response, &context),
             None => classify::answer(&response, &context),
         };
-        if response.is_success() && response.content == Content::Lost {
+        // A login page cut short is no success either.
+        let page = classify::is_page(&response, &self.profile);
+        if response.is_success() && response.content == Content::Lost && !page {
             self.run.lost_success = Some(response.clone());
         }
         let status = Some(response.status);
@@ -436,7 +438,12 @@ impl Machine {
 
     fn try_again(&mut self, again: Again, tick: Tick) -> Decision {
         self.progress.used.extend(again.once);
-        if self.run.attempts >= self.policy.max_attempts {
+        let parked = again
+            .hint
+            .is_some_and(|hint| hint > self.policy.defer_above);
+        if self.run.attempts >= self.policy.max_attempts && !parked {
+            // Whoever resumes it must not come sooner than the server asked.
+            self.progress.not_before = again.hint.map(|hint| tick.now.wall + hint);
             return self.stop(tick);
         }
         if again.at_once {
@@ -558,7 +565,6 @@ impl Machine {
         if self.run.in_doubt {
             return self.attend(Reason::Exhausted);
         }
-        self.progress.not_before = None;
         self.close(Phase::Waiting, Flush::Normal, End::NotApplied)
     }
 

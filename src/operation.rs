@@ -454,6 +454,10 @@ impl Operation {
                 "the stored body is not the one that was begun with; nothing is sent",
             )));
         }
+        let mut bytes = bytes;
+        if crate::planted::is(5) {
+            bytes.push(b' ');
+        }
         let body: Arc<[u8]> = bytes.into();
         state.body = Some(Arc::clone(&body));
         Ok(body)

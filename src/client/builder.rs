@@ -2,7 +2,7 @@
 
 use super::flight::Flights;
 use super::{Client, Credentials, Inner};
-use crate::clock::{Clock, Dice};
+use crate::clock::{Clock, Dice, Steady};
 use crate::entry::Scope;
 use crate::error::{Error, ErrorKind};
 use crate::journal::Journal;
@@ -261,7 +261,7 @@ impl ClientBuilder {
             scope,
             journal,
             transport,
-            clock,
+            clock: Arc::new(Steady::new(clock)),
             dice,
             policy: self.policy,
             profiles: self.profiles,

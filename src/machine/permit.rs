@@ -3,6 +3,7 @@
 use crate::entry::{Frozen, Receipt};
 use crate::key::Reference;
 use crate::message::{Headers, Method, without_query};
+use crate::planted;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,14 @@ pub struct Permit {
 impl Permit {
     /// `None` if the receipt is another entry's.
     pub(super) fn new(receipt: &Receipt, order: Order<'_>) -> Option<Permit> {
+        let mut frozen = Arc::clone(order.frozen);
+        if planted::is(1) {
+            let line = Arc::make_mut(&mut frozen).key_line.as_mut();
+            line.into_iter()
+                .for_each(|(_, value)| *value = format!("{value}{}", order.attempt).into());
+        }
         (receipt.key() == &order.frozen.key).then(|| Permit {
-            frozen: Arc::clone(order.frozen),
+            frozen,
             body: Arc::clone(order.body),
             url: order.url.into(),
             attempt: order.attempt,

@@ -1,6 +1,7 @@
 //! Changes of an entry that need no driver: taking it over, letting it go, and what people decide.
 
 use crate::entry::{Entry, Liveness, Owner, Phase, Progress};
+use crate::planted;
 use crate::retry::classify::Reason;
 use crate::time::Timestamp;
 
@@ -29,14 +30,14 @@ pub fn claim(entry: &Entry, me: Owner, holder: Liveness, now: Timestamp) -> Clai
     let old = &entry.progress;
     match old.phase {
         Phase::Attention(reason) if !may_be_retried(reason) => return Claim::Closed,
-        phase if phase.is_settled() => return Claim::Closed,
-        Phase::Deferred if old.not_before.is_some_and(|t| t > now) => {
+        phase if phase.is_settled() && !planted::is(15) => return Claim::Closed,
+        Phase::Deferred if old.waits_at(now) => {
             return Claim::NotYet(old.not_before.unwrap_or(now));
         }
         _ => {}
     }
     let orphaned = old.owner != Owner::NONE && old.owner != me;
-    if orphaned && holder == Liveness::Alive {
+    if orphaned && (holder == Liveness::Alive || planted::is(16)) {
         return Claim::Held;
     }
     let mut new = old.clone();
@@ -56,7 +57,7 @@ pub fn claim(entry: &Entry, me: Owner, holder: Liveness, now: Timestamp) -> Clai
         // Its first attempt may have left without a note: count it.
         new.attempts += 1;
     }
-    if !old.maybe_applied {
+    if !old.maybe_applied || planted::is(9) {
         new.window_start = now;
     }
     new.owner = me;

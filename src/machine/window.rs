@@ -2,6 +2,7 @@
 
 use crate::entry::{Progress, WindowSource};
 use crate::message::Response;
+use crate::planted;
 use crate::profile::Profile;
 use crate::retry::Policy;
 use crate::time::{Now, Timestamp};
@@ -31,6 +32,9 @@ impl Window {
 
     fn age(&self, progress: &Progress, now: Now) -> Duration {
         let by_wall = now.wall.max(progress.seen_at).since(progress.window_start);
+        if planted::is(27) {
+            return now.wall.since(progress.window_start);
+        }
         let passed = now.monotonic.saturating_sub(self.opened.monotonic);
         by_wall.max(self.age_when_opened.saturating_add(passed))
     }
@@ -38,6 +42,9 @@ impl Window {
     /// How long an attempt may still begin; `None` once that is over.
     pub(super) fn left(&self, progress: &Progress, policy: &Policy, now: Now) -> Option<Duration> {
         let margin = margin(progress.window, policy);
+        if planted::is(8) {
+            return Some(progress.window);
+        }
         let usable = progress.window.checked_sub(margin)?;
         usable
             .checked_sub(self.age(progress, now))

@@ -231,7 +231,13 @@ impl OperationBuilder {
             frozen: Arc::new(frozen),
             progress,
         };
-        match inner.journal.begin(entry.clone()).await? {
+        let begun = if crate::planted::is(2) {
+            let (key, grade) = (entry.key().clone(), inner.journal.grade());
+            Begun::Created(crate::entry::Receipt::new(key, 1, 1, grade))
+        } else {
+            inner.journal.begin(entry.clone()).await?
+        };
+        match begun {
             Begun::Created(receipt) => {
                 entry.slot = receipt.slot();
                 crate::trace::begun(&entry);
@@ -381,6 +387,10 @@ impl OperationBuilder {
                 .map_err(|e| invalid(e.to_string()))?;
         }
         let identity = self.identity.as_ref().unwrap_or(&self.body);
+        let mut headers = self.headers.clone();
+        if crate::planted::is(23) {
+            let _ = headers.push("authorization", "Bearer planted");
+        }
         let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
         let mut frozen = Frozen {
             key,
@@ -389,7 +399,7 @@ impl OperationBuilder {
             generation,
             method,
             url: self.url.clone(),
-            headers: self.headers.clone(),
+            headers,
             key_line,
             body: Kept::NotKept,
             body_digest: Sha256::digest(&body).into(),

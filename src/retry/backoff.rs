@@ -40,6 +40,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 pub fn delay(policy: &Policy, retry: u32, roll: u64) -> Duration {
     let limit = limit(policy, retry);
     let floor = policy.floor.min(limit);
+    let roll = if crate::planted::is(20) { 0 } else { roll };
     floor + share(limit - floor, roll)
 }
 

@@ -23,6 +23,7 @@ mod redirect;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use answer::is_page;
 pub use answer::{answer, is_success_without_body};
 pub use failure::failure;
 pub use poll::{followed, poll_failed, polled};

@@ -4,6 +4,7 @@
 mod check;
 mod deny;
 mod parts;
+mod proof;
 mod setup;
 mod shell;
 mod test;
@@ -42,6 +43,12 @@ fn alone(arguments: &[String], run: fn() -> shell::Outcome) -> Result<(), Stop> 
     }
 }
 
+fn with<'a>(command: &'a str, arguments: &'a [String]) -> Vec<&'a str> {
+    std::iter::once(command)
+        .chain(arguments.iter().map(String::as_str))
+        .collect()
+}
+
 const CHORES: &[Chore] = &[
     Chore {
         name: "test",
@@ -52,6 +59,16 @@ const CHORES: &[Chore] = &[
         name: "check",
         about: "Formatting, lints, tidy, docs, licences and bans, every feature alone, the core for wasm; or only the parts named.",
         run: check::run,
+    },
+    Chore {
+        name: "sim",
+        about: "A seeded world with every fault around the real client: [--seed N] replays one, [--ops N] says how many operations.",
+        run: |arguments| Ok(proof::harness(&with("sim", arguments))?),
+    },
+    Chore {
+        name: "planted",
+        about: "Lets out known bugs one by one; each must be noticed by the rule named for it.",
+        run: |arguments| Ok(proof::harness(&with("planted", arguments))?),
     },
     Chore {
         name: "tidy",

@@ -21,6 +21,10 @@ const AFTER: &[Part] = &[
         run: tests,
     },
     Part {
+        name: "proof",
+        run: |_| crate::proof::short(),
+    },
+    Part {
         name: "checkout",
         run: |_| example("checkout"),
     },

@@ -303,6 +303,40 @@ fn cookies_of_an_answer_stay_out_of_the_journal() {
 }
 
 #[test]
+fn with_the_attempts_spent_the_servers_wait_is_still_kept() {
+    let policy = Policy::new().max_attempts(1);
+    for (hint, end) in [
+        ("9", End::Attention(Reason::Exhausted)),
+        ("90", End::Deferred(start().wall + Duration::from_secs(90))),
+    ] {
+        let mut s = Scenario::begun(Profile::default(), policy.clone());
+        s.drive();
+        let wants = s.tell(answer(503, &[("retry-after", hint)]));
+        match (wants, end) {
+            (Wants::Finish(End::Deferred(until)), End::Deferred(least)) => assert!(until >= least),
+            (wants, end) => assert_eq!(wants, Wants::Finish(end)),
+        }
+        let least = start().wall + Duration::from_secs(hint.parse().unwrap());
+        assert!(
+            s.last_written()
+                .0
+                .not_before
+                .is_some_and(|until| until >= least)
+        );
+    }
+}
+
+#[test]
+fn a_time_that_only_a_wrong_clock_can_have_written_is_not_waited_for() {
+    let mut progress = entry(&Profile::default()).progress;
+    let now = start().wall;
+    progress.not_before = Some(now + DAY);
+    assert!(progress.waits_at(now));
+    progress.not_before = Some(now + 3650 * DAY);
+    assert!(!progress.waits_at(now));
+}
+
+#[test]
 fn e27_after_a_crash_a_named_result_is_still_taken_for_the_result() {
     let mut s = Scenario::plain();
     s.drive();

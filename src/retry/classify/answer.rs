@@ -4,7 +4,8 @@ use super::meaning::{Meaning, meaning};
 use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict, guarded};
 use crate::json;
 use crate::message::{Content, Response};
-use crate::profile::Accepted;
+use crate::planted;
+use crate::profile::{Accepted, Profile};
 use crate::retry::retry_after;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -84,6 +85,12 @@ impl Answer<'_> {
 
     fn success(&self) -> Verdict {
         let Context { profile, .. } = self.context;
+        if self.response.content == Content::Lost && planted::is(13) {
+            return self.done("half an answer will do");
+        }
+        if self.response.content == Content::Lost && self.looks_foreign() {
+            return self.unexpected_body();
+        }
         if self.response.content == Content::Lost {
             return if profile.replays() {
                 Verdict::again(
@@ -140,7 +147,7 @@ impl Answer<'_> {
     /// A page where a result was expected, or a result that is none.
     pub(super) fn looks_foreign(&self) -> bool {
         let Some(body) = self.response.content.bytes() else {
-            return false;
+            return is_page(self.response, self.context.profile);
         };
         let kind = media_type(self.response);
         match kind.as_str() {
@@ -274,6 +281,9 @@ impl Answer<'_> {
 
     fn still_running(&self) -> Verdict {
         let hint = self.hint();
+        if planted::is(12) {
+            return self.done("a conflict is a success");
+        }
         let reason = match hint {
             Some(wait) => format!(
                 "the server is still working on this key and asks for {}",
@@ -309,7 +319,7 @@ impl Answer<'_> {
             profile, in_doubt, ..
         } = self.context;
         let stored = profile.is_marked(&self.response.headers);
-        if !in_doubt || stored || profile.vouches(status) {
+        if !in_doubt || stored || profile.vouches(status) || planted::is(11) {
             Verdict::new(
                 Action::Reject,
                 Applied::No,
@@ -452,6 +462,15 @@ impl Answer<'_> {
         };
         Verdict::again(again, waiting("too many requests", hint))
     }
+}
+
+/// Whether it is a page for people where nobody asked for one, to go by its head.
+pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
+    let page = matches!(
+        media_type(response).as_str(),
+        "text/html" | "application/xhtml+xml"
+    );
+    page && !profile.expects_html()
 }
 
 /// The body's media type without its parameters, in lower case.

@@ -2,12 +2,16 @@
 
 use super::{Action, Again, Applied, Context, Once, Reason, Verdict, guarded};
 use crate::message::{Failure, FailureKind, Sent};
+use crate::planted;
 
 /// The verdict on an attempt without an answer.
 #[must_use]
 pub fn failure(failure: &Failure, context: &Context<'_>) -> Verdict {
     let detail = failure.detail.to_string();
     let unsent = failure.sent == Sent::No;
+    if planted::is(10) && failure.kind == FailureKind::Timeout {
+        return Verdict::new(Action::Reject, Applied::No, detail);
+    }
     let verdict = match failure.kind {
         FailureKind::Tls if unsent && !context.in_doubt => {
             Verdict::new(Action::Reject, Applied::No, detail)

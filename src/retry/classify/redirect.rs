@@ -14,6 +14,9 @@ impl Answer<'_> {
     ) -> Verdict {
         match target(self.context.url, location) {
             Target::SameOrigin(url) => Verdict::new(action(url), Applied::Maybe, reason),
+            Target::Elsewhere(_) if crate::planted::is(21) => {
+                Verdict::new(action(location.to_owned()), Applied::Maybe, reason)
+            }
             Target::Elsewhere(origin) => Verdict::attend(
                 Reason::CrossOriginRedirect,
                 format!(

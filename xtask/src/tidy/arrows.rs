@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The floors of the house, from the ground up. A module names modules of its own floor and of the
 /// floors below it, never one above. The order is the one that ARCHITECTURE.md draws.
 const FLOORS: &[&[&str]] = &[
-    &["seam"],
+    &["planted", "seam"],
     &["time"],
     &["json", "key"],
     &["message"],

@@ -602,3 +602,16 @@ fn a42_an_error_inside_a_200_is_read_where_a_profile_knows_it() {
     );
     succeeds(&shopify.answer(&says("OTHER")), Replayed::No);
 }
+
+#[test]
+fn e26_a_login_page_cut_short_is_no_success_either() {
+    let page = Response {
+        content: Content::Lost,
+        ..response(200, &[("content-type", "text/html")], "")
+    };
+    again(&case().answer(&page));
+    for profile in [Profile::wise(), Profile::none()] {
+        let verdict = with(profile).answer(&page);
+        assert!(!matches!(verdict.action, Action::Succeed(_)), "{verdict:?}");
+    }
+}

@@ -1,0 +1,5 @@
+//! Proof: what is promised is tried under every fault that can be made, and the tests are tried by
+//! planted bugs.
+
+pub mod planted;
+pub mod sim;

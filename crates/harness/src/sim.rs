@@ -1,0 +1,100 @@
+//! A seeded world around the real client: one thread, one seed, every fault, judges outside.
+
+mod chaos;
+mod config;
+mod disk;
+mod executor;
+mod gates;
+mod monitor;
+mod net;
+mod rng;
+mod server;
+mod shrink;
+pub mod small;
+mod user;
+mod world;
+
+pub use monitor::Counters;
+pub use shrink::shrink;
+
+use config::Config;
+use executor::Executor;
+use std::sync::{Arc, Mutex};
+use world::{World, lock};
+
+/// What became of one world.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The seed that made it.
+    pub seed: u64,
+    /// What was come across.
+    pub counters: Counters,
+    /// Every rule that was broken.
+    pub violations: Vec<String>,
+    /// A digest of everything that happened, in order.
+    pub hash: u64,
+    /// The same in words, if asked for.
+    pub trace: Vec<String>,
+}
+
+/// Runs the world of one seed.
+#[must_use]
+pub fn run(seed: u64, trace: bool) -> Report {
+    run_config(&Config::draw(seed), seed, trace)
+}
+
+fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
+    let world = Arc::new(Mutex::new(World::new(config.clone(), seed, trace)));
+    lock(&world).plan();
+    let mut executor = Executor::new(world);
+    let ended = executor.run();
+    let mut monitor = executor.finish();
+    monitor.counters.worlds = 1;
+    if !ended {
+        monitor
+            .violations
+            .push("liveness: the world does not come to rest".into());
+    }
+    Report {
+        seed,
+        hash: monitor.hash ^ monitor.counters.sends,
+        counters: monitor.counters,
+        violations: monitor.violations,
+        trace: monitor.trace.unwrap_or_default(),
+    }
+}
+
+/// Runs worlds from this seed on, on two threads, until so many operations were simulated or so
+/// many worlds were broken.
+#[must_use]
+pub fn run_many(first: u64, operations: u64, broken: usize) -> (Counters, Vec<Report>) {
+    let total = Mutex::new((Counters::default(), Vec::new()));
+    let next = std::sync::atomic::AtomicU64::new(first);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let report = run(seed, false);
+            let mut total = lock(&total);
+            total.0.add(&report.counters);
+            if !report.violations.is_empty() {
+                total.1.push(report);
+            }
+            if total.0.operations >= operations || total.1.len() >= broken {
+                return;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+    total
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What the gates beside the worlds find wrong.
+#[must_use]
+pub fn gates() -> Vec<String> {
+    [gates::spread(), gates::tenants(), gates::errors()].concat()
+}

@@ -1,0 +1,147 @@
+//! What kind of world a seed makes: how many of everything, and how often each thing goes wrong.
+
+use super::rng::Rng;
+
+/// The kinds of trouble, each with a rate in ten thousand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Fault {
+    /// Nobody listens.
+    Refuse,
+    /// The request never arrives.
+    LoseRequest,
+    /// The request arrives twice.
+    Duplicate,
+    /// The answer never arrives.
+    LoseReply,
+    /// The answer's body is cut off.
+    CutReply,
+    /// Something takes longer than anyone waits.
+    Slow,
+    /// A gateway speaks instead of the server.
+    Gateway,
+    /// A login page or a redirect elsewhere speaks instead of the server.
+    Portal,
+    /// The handler fails and its work is taken back.
+    HandlerFails,
+    /// A process dies at one of its steps.
+    KillAtStep,
+    /// A write fails.
+    WriteError,
+    /// A caller drops its future.
+    Drop,
+    /// A caller cancels.
+    Cancel,
+    /// A second click at the same time.
+    DoubleClick,
+    /// An entry's bytes are altered.
+    Damage,
+}
+
+pub(crate) const FAULTS: usize = 15;
+
+/// One world.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) hosts: usize,
+    pub(crate) servers: usize,
+    /// Processes that run at once on each host.
+    pub(crate) processes: usize,
+    pub(crate) deeds: usize,
+    /// When the last deed begins.
+    pub(crate) span: u64,
+    /// How long the servers remember a key, and the clients believe they do.
+    pub(crate) window: u64,
+    pub(crate) timeout: u64,
+    pub(crate) give_up: u64,
+    pub(crate) attempts: u32,
+    pub(crate) rates: [u32; FAULTS],
+    /// How often per world, at random times.
+    pub(crate) kills: u64,
+    pub(crate) cuts: u64,
+    pub(crate) freezes: u64,
+    pub(crate) jumps: u64,
+    pub(crate) outages: u64,
+    pub(crate) server_kills: u64,
+    /// Whether a wall clock may be set back.
+    pub(crate) back_jumps: bool,
+    /// Whether a dead owner can be proven dead at once.
+    pub(crate) proof_of_life: bool,
+    /// Whether servers say that they replay.
+    pub(crate) marker: bool,
+    /// Whether servers store a 500.
+    pub(crate) stores_errors: bool,
+    /// Whether the journal answers at once.
+    pub(crate) quick_disk: bool,
+    /// Whether the world ends calm, and everything must come to an end.
+    pub(crate) calm: bool,
+    /// At which steps of which process to kill, for exhaustive runs: (process, step).
+    pub(crate) kill_plan: Vec<(usize, u64)>,
+    /// Whether a planned kill is a power cut.
+    pub(crate) plan_is_cut: bool,
+}
+
+/// Zero, mild or extreme, so that faults also meet worlds in which nothing else is wrong.
+fn rate(rng: &mut Rng, extreme: u32) -> u32 {
+    match rng.below(4) {
+        0 => 0,
+        1 => extreme / 20,
+        2 => extreme / 5,
+        _ => extreme,
+    }
+}
+
+impl Config {
+    pub(crate) fn draw(seed: u64) -> Config {
+        let mut rng = Rng::new(seed ^ 0x5eed);
+        let window = rng.pick(&[300_000, 1_800_000, 86_400_000]);
+        let timeout = rng.pick(&[1_000, 5_000, 10_000]);
+        let mut rates = [0; FAULTS];
+        let extremes = [
+            3_000, 3_000, 2_000, 4_000, 2_000, 1_500, 3_000, 800, 2_500, 120, 150, 1_200, 400,
+            2_500, 60,
+        ];
+        for (rate_of, extreme) in rates.iter_mut().zip(extremes) {
+            *rate_of = rate(&mut rng, extreme);
+        }
+        let mut some = |most: u64| {
+            if rng.chance(5_000) {
+                rng.below(most + 1)
+            } else {
+                0
+            }
+        };
+        let (kills, cuts, freezes, jumps, outages, server_kills) =
+            (some(30), some(12), some(8), some(8), some(4), some(8));
+        Config {
+            hosts: rng.between(1, 3) as usize,
+            servers: rng.between(1, 2) as usize,
+            processes: rng.between(1, 3) as usize,
+            deeds: rng.between(20, 180) as usize,
+            span: rng.pick(&[60_000, 600_000, 7_200_000]),
+            window,
+            timeout,
+            give_up: rng.pick(&[timeout, 20_000, 60_000, 120_000]).max(timeout),
+            attempts: rng.between(1, 7) as u32,
+            rates,
+            kills,
+            cuts,
+            freezes,
+            jumps,
+            outages,
+            server_kills,
+            back_jumps: rng.chance(3_000),
+            proof_of_life: rng.chance(7_000),
+            marker: rng.chance(8_000),
+            stores_errors: rng.chance(1_000),
+            quick_disk: rng.chance(5_000),
+            calm: seed.is_multiple_of(10),
+            kill_plan: Vec::new(),
+            plan_is_cut: false,
+        }
+    }
+
+    pub(crate) fn rate(&self, fault: Fault) -> u32 {
+        self.rates[fault as usize]
+    }
+}

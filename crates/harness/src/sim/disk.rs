@@ -1,0 +1,461 @@
+//! A journal on a simulated disk: what is written, and what would be left after a power cut.
+
+use super::config::Fault;
+use super::world::{Later, Occasion, Shared, World, lock};
+use crate::planted;
+use samekey::entry::{DecodeError, Entry, Flush, Grade, Liveness, Owner, Progress, Receipt, Scope};
+use samekey::journal::{
+    Begun, Damaged, Journal, JournalError, JournalErrorKind, Listing, Query, Reaped, Retention,
+    Tombstone, Write,
+};
+use samekey::seam::BoxFuture;
+use samekey::{Key, Reference};
+use std::collections::{BTreeMap, HashMap};
+use std::future::pending;
+
+type Name = (Scope, Box<str>, u32);
+
+/// One host's journal.
+#[derive(Default)]
+pub(crate) struct Disk {
+    pub(crate) rows: BTreeMap<u64, Row>,
+    names: HashMap<Name, u64>,
+    pub(crate) by_key: HashMap<Key, u64>,
+    last: u64,
+}
+
+pub(crate) struct Row {
+    pub(crate) entry: Entry,
+    /// What a power cut cannot take.
+    pub(crate) durable: Progress,
+    /// Whether the entry itself would survive a power cut.
+    pub(crate) synced: bool,
+    /// What was written since, and may be kept or lost.
+    pub(crate) lax: Vec<Progress>,
+    pub(crate) damaged_at: Option<u64>,
+    pub(crate) gone: Option<Tombstone>,
+}
+
+/// A write on its way to the disk.
+pub(crate) struct Job {
+    pub(crate) process: usize,
+    what: What,
+}
+
+enum What {
+    Begin(Entry, bool, Later<Result<Begun, JournalError>>),
+    Record(Write, Later<Result<Receipt, JournalError>>),
+}
+
+fn receipt(entry: &Entry) -> Receipt {
+    Receipt::new(
+        entry.key().clone(),
+        entry.slot,
+        entry.progress.revision,
+        Grade::Device,
+    )
+}
+
+fn unreadable(slot: u64) -> JournalError {
+    JournalError::unreadable(slot, DecodeError::Digest)
+}
+
+impl Disk {
+    /// `looked`: whether the intent was looked up in the same step.
+    fn begin(&mut self, mut entry: Entry, looked: bool) -> Result<Begun, JournalError> {
+        let frozen = &entry.frozen;
+        let name = (
+            frozen.scope.clone(),
+            frozen.intent.clone(),
+            frozen.generation,
+        );
+        let taken = self.names.get(&name).filter(|slot| {
+            let damaged = self.rows[slot].damaged_at.is_some();
+            !(planted::is(18) && damaged || planted::is(24) && !looked)
+        });
+        if let Some(slot) = taken {
+            let row = &self.rows[slot];
+            return match (&row.gone, row.damaged_at) {
+                (Some(tombstone), _) => Ok(Begun::Tombstone(tombstone.clone())),
+                (None, Some(_)) => Err(unreadable(*slot)),
+                (None, None) => Ok(Begun::Exists(Box::new(row.entry.clone()))),
+            };
+        }
+        self.last += 1;
+        entry.slot = self.last;
+        self.names.insert(name, entry.slot);
+        self.by_key.insert(entry.key().clone(), entry.slot);
+        let receipt = receipt(&entry);
+        let row = Row {
+            durable: entry.progress.clone(),
+            synced: !planted::is(3),
+            entry,
+            lax: Vec::new(),
+            damaged_at: None,
+            gone: None,
+        };
+        self.rows.insert(self.last, row);
+        Ok(Begun::Created(receipt))
+    }
+
+    /// Entries that were never synced are gone.
+    fn lose_unsynced(&mut self) {
+        let lost: Vec<u64> = self
+            .rows
+            .iter()
+            .filter(|(_, row)| !row.synced)
+            .map(|(s, _)| *s)
+            .collect();
+        for slot in lost {
+            if let Some(row) = self.rows.remove(&slot) {
+                self.by_key.remove(row.entry.key());
+                self.names.retain(|_, named| *named != slot);
+            }
+        }
+    }
+
+    fn record(&mut self, write: Write) -> Result<Receipt, JournalError> {
+        let Some(row) = self
+            .rows
+            .get_mut(&write.slot)
+            .filter(|row| row.gone.is_none())
+        else {
+            return Err(JournalError::stale(&write.key));
+        };
+        if row.damaged_at.is_some() {
+            return Err(unreadable(write.slot));
+        }
+        if row.entry.progress.revision != write.expected || *row.entry.key() != write.key {
+            return Err(JournalError::stale(&write.key));
+        }
+        match write.flush {
+            Flush::Full if !planted::is(3) => {
+                row.lax.clear();
+                row.durable = write.progress.clone();
+            }
+            _ => row.lax.push(write.progress.clone()),
+        }
+        row.entry.progress = write.progress;
+        Ok(receipt(&row.entry))
+    }
+
+    fn list(&self, wanted: impl Fn(&Entry) -> bool) -> Listing {
+        let mut listing = Listing::default();
+        for (slot, row) in &self.rows {
+            if row.gone.is_some() || !wanted(&row.entry) {
+                continue;
+            }
+            if row.damaged_at.is_some() && planted::is(17) {
+                continue;
+            }
+            if row.damaged_at.is_some() {
+                listing.damaged.push(Damaged {
+                    slot: *slot,
+                    key: Some(row.entry.key().clone()),
+                    error: DecodeError::Digest,
+                });
+            } else {
+                listing.entries.push(row.entry.clone());
+            }
+        }
+        listing
+    }
+}
+
+impl World {
+    /// The power fails: of what was not flushed, any part may be kept.
+    pub(crate) fn cut_disk(&mut self, host: usize) {
+        let World {
+            hosts,
+            rng,
+            monitor,
+            ..
+        } = self;
+        hosts[host].disk.lose_unsynced();
+        for row in hosts[host].disk.rows.values_mut() {
+            if row.lax.is_empty() {
+                continue;
+            }
+            let kept = rng.below(row.lax.len() as u64 + 1) as usize;
+            monitor.counters.writes_lost += (row.lax.len() - kept) as u64;
+            if kept > 0 {
+                row.durable = row.lax.swap_remove(kept - 1);
+            }
+            row.lax.clear();
+            row.entry.progress = row.durable.clone();
+        }
+    }
+
+    /// A write reaches the disk.
+    pub(crate) fn write(&mut self, job: Job) {
+        let Job { process, what } = job;
+        // A dead program's write may have got there or not, and nobody hears of it.
+        if !self.processes[process].alive && self.rng.chance(5_000) {
+            return;
+        }
+        let host = self.processes[process].host;
+        let fails = self.has(Fault::WriteError);
+        let poisoned = self.processes[process].poisoned;
+        let takes_hold = !poisoned && (!fails || self.rng.chance(2_000));
+        let trouble = self.trouble(process, fails).filter(|_| !planted::is(4));
+        match what {
+            What::Begin(entry, looked, answer) => {
+                let key = entry.key().clone();
+                let deed = Monitored::of(&entry);
+                let done = takes_hold.then(|| self.hosts[host].disk.begin(entry, looked));
+                if let Some(Ok(Begun::Created(_))) = &done {
+                    self.monitor.begun(&key, deed.0, host, self.now);
+                }
+                let lie = Receipt::new(key, 1, 1, Grade::Device);
+                answer.resolve(merge(done, trouble, Ok(Begun::Created(lie))));
+            }
+            What::Record(write, answer) => {
+                let before = self.phase_of(host, &write);
+                let (after, deed) = (write.progress.clone(), write.key.clone());
+                let flush = write.flush;
+                let done = takes_hold.then(|| self.hosts[host].disk.record(write));
+                if trouble.is_some() {
+                    // What could not be noted cannot be kept to.
+                    self.monitor.forget_hint(&deed);
+                }
+                match &done {
+                    Some(Ok(_)) => self.watch_write(&deed, before, &after, flush),
+                    Some(Err(e)) if e.kind() == JournalErrorKind::Stale => {
+                        self.monitor.counters.bounced += 1;
+                    }
+                    _ => {}
+                }
+                let lie = Receipt::new(deed, 1, after.revision, Grade::Device);
+                answer.resolve(merge(done, trouble, Ok(lie)));
+            }
+        }
+    }
+
+    fn phase_of(&self, host: usize, write: &Write) -> Option<Progress> {
+        let row = self.hosts[host].disk.rows.get(&write.slot);
+        row.map(|row| row.entry.progress.clone())
+    }
+
+    fn trouble(&mut self, process: usize, fails: bool) -> Option<JournalError> {
+        if self.processes[process].poisoned {
+            return Some(JournalError::new(
+                JournalErrorKind::Poisoned,
+                "open it again",
+            ));
+        }
+        if !fails {
+            return None;
+        }
+        self.monitor.counters.write_errors += 1;
+        let kind = self.rng.pick(&[
+            JournalErrorKind::Full,
+            JournalErrorKind::Busy,
+            JournalErrorKind::Unavailable,
+            JournalErrorKind::Poisoned,
+        ]);
+        self.processes[process].poisoned = kind == JournalErrorKind::Poisoned;
+        Some(JournalError::new(kind, "the disk is in trouble"))
+    }
+}
+
+/// What was done, unless an error is to be told instead.
+///
+/// `lie` is what a store says that does not look at whether it wrote.
+fn merge<T>(
+    done: Option<Result<T, JournalError>>,
+    trouble: Option<JournalError>,
+    lie: Result<T, JournalError>,
+) -> Result<T, JournalError> {
+    match (done, trouble) {
+        (_, Some(error)) => Err(error),
+        (Some(done), None) => done,
+        (None, None) => lie,
+    }
+}
+
+/// Which deed an entry is for, by its intent.
+struct Monitored(usize);
+
+impl Monitored {
+    fn of(entry: &Entry) -> Monitored {
+        Monitored(
+            entry
+                .frozen
+                .intent
+                .trim_start_matches('d')
+                .parse()
+                .unwrap_or(0),
+        )
+    }
+}
+
+/// One program's handle on its host's journal.
+pub(crate) struct SimJournal {
+    pub(crate) world: Shared,
+    pub(crate) process: usize,
+}
+
+impl SimJournal {
+    /// Queues a write, or makes it at once where the disk is quick.
+    fn submit(&self, what: What) -> bool {
+        let mut world = lock(&self.world);
+        if !world.step(self.process) {
+            return false;
+        }
+        let job = Job {
+            process: self.process,
+            what,
+        };
+        if world.config.quick_disk {
+            world.write(job);
+        } else {
+            // One program's writes reach the disk in the order in which it made them.
+            let wait = world.rng.below(12);
+            let at = world.processes[self.process]
+                .disk_busy_until
+                .max(world.now + wait);
+            world.processes[self.process].disk_busy_until = at;
+            world.at(at, Occasion::Disk(job));
+        }
+        true
+    }
+
+    fn is_free(&self, entry: &Entry) -> bool {
+        let world = lock(&self.world);
+        let names = &world.hosts[world.processes[self.process].host].disk.names;
+        let frozen = &entry.frozen;
+        !names.contains_key(&(
+            frozen.scope.clone(),
+            frozen.intent.clone(),
+            frozen.generation,
+        ))
+    }
+
+    /// Reads, if the process lives.
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&World, &Disk) -> Result<T, JournalError>,
+    ) -> Option<Result<T, JournalError>> {
+        let mut world = lock(&self.world);
+        if !world.step(self.process) {
+            return None;
+        }
+        let host = world.processes[self.process].host;
+        let world = &*world;
+        Some(read(world, &world.hosts[host].disk))
+    }
+
+    fn owner_of(process: usize) -> Owner {
+        Owner(process as u128 + 1)
+    }
+}
+
+/// An answer at once, or none ever: the process is dead.
+async fn now_or_never<T>(answer: Option<Result<T, JournalError>>) -> Result<T, JournalError> {
+    match answer {
+        Some(answer) => answer,
+        None => pending().await,
+    }
+}
+
+impl Journal for SimJournal {
+    fn grade(&self) -> Grade {
+        Grade::Device
+    }
+
+    fn owner(&self) -> Owner {
+        SimJournal::owner_of(self.process)
+    }
+
+    fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
+        Box::pin(async move {
+            let later = Later::new();
+            let free = planted::is(24) && self.is_free(&entry);
+            self.submit(What::Begin(entry, !free, later.share()));
+            later.await
+        })
+    }
+
+    fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
+        Box::pin(async move {
+            let later = Later::new();
+            self.submit(What::Record(write, later.share()));
+            later.await
+        })
+    }
+
+    fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {
+        Box::pin(async move {
+            now_or_never(self.read(|_, disk| match disk.rows.get(&slot) {
+                Some(row) if row.gone.is_some() || *row.entry.key() != key => Ok(None),
+                Some(row) if row.damaged_at.is_some() => Err(unreadable(slot)),
+                Some(row) => Ok(Some(row.entry.clone())),
+                None => Ok(None),
+            }))
+            .await
+        })
+    }
+
+    fn list(&self, query: Query) -> BoxFuture<'_, Result<Listing, JournalError>> {
+        Box::pin(async move {
+            now_or_never(self.read(|_, disk| {
+                Ok(disk.list(|entry| {
+                    query.select.matches(entry.progress.phase)
+                        && query
+                            .scope
+                            .as_ref()
+                            .is_none_or(|s| entry.frozen.scope == *s)
+                }))
+            }))
+            .await
+        })
+    }
+
+    fn find(
+        &self,
+        reference: Reference,
+        scope: Option<Scope>,
+    ) -> BoxFuture<'_, Result<Listing, JournalError>> {
+        Box::pin(async move {
+            now_or_never(self.read(|_, disk| {
+                Ok(disk.list(|entry| {
+                    entry.reference() == reference
+                        && scope.as_ref().is_none_or(|s| entry.frozen.scope == *s)
+                }))
+            }))
+            .await
+        })
+    }
+
+    fn liveness(&self, owner: Owner) -> BoxFuture<'_, Result<Liveness, JournalError>> {
+        Box::pin(async move {
+            now_or_never(self.read(|world, _| {
+                let process = usize::try_from(owner.0).unwrap_or(1).saturating_sub(1);
+                Ok(world.liveness(process))
+            }))
+            .await
+        })
+    }
+
+    fn forget(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<(), JournalError>> {
+        Box::pin(async move {
+            if self.read(|_, _| Ok(())).is_none() {
+                return pending().await;
+            }
+            let mut world = lock(&self.world);
+            let host = world.processes[self.process].host;
+            let Some(row) = world.hosts[host].disk.rows.get_mut(&slot) else {
+                return Ok(());
+            };
+            if *row.entry.key() == key {
+                let tombstone = Tombstone::of(&row.entry);
+                row.gone = Some(tombstone.ok_or_else(|| JournalError::not_settled(&key))?);
+            }
+            Ok(())
+        })
+    }
+
+    fn reap(&self, _: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
+        Box::pin(async move { Ok(Reaped::default()) })
+    }
+}

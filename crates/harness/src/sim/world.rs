@@ -1,0 +1,318 @@
+//! Everything that the simulated programs can touch: time, hosts, disks, the network, the servers.
+
+use super::config::{Config, Fault};
+use super::disk::{Disk, Job};
+use super::monitor::Monitor;
+use super::net::Packet;
+use super::rng::Rng;
+use super::server::{Server, Work};
+use samekey::journal::Liveness;
+use samekey::seam::BoxFuture;
+use samekey::{Now, Timestamp};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// The world as its inhabitants hold it.
+pub(crate) type Shared = Arc<Mutex<World>>;
+
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where every wall clock starts.
+const EPOCH: u64 = 1_800_000_000_000;
+/// How long a frozen owner goes unnoticed.
+const LEASE: u64 = 30_000;
+
+/// One machine: its clocks and its disk.
+pub(crate) struct Host {
+    pub(crate) disk: Disk,
+    /// How far its wall clock is off.
+    pub(crate) off: i64,
+    /// How much its monotonic clock has stood still.
+    pub(crate) stood_still: u64,
+    /// Whether its wall clock was ever wrong by more than a moment.
+    pub(crate) dishonest: bool,
+    /// How often it lost power.
+    pub(crate) cuts: u64,
+}
+
+/// One start of a program.
+pub(crate) struct Process {
+    pub(crate) host: usize,
+    pub(crate) principal: usize,
+    pub(crate) alive: bool,
+    pub(crate) died_at: u64,
+    pub(crate) frozen_since: Option<u64>,
+    /// When it last came back from being frozen for longer than a lease.
+    pub(crate) was_frozen: bool,
+    /// Counts what it does, so that it can be killed at any of it.
+    pub(crate) steps: u64,
+    /// Tasks that were woken while it was frozen.
+    pub(crate) held: Vec<usize>,
+    pub(crate) poisoned: bool,
+    /// When the last of its queued writes will be made.
+    pub(crate) disk_busy_until: u64,
+}
+
+/// What is due at a time.
+pub(crate) enum Occasion {
+    Wake(Waker),
+    Disk(Job),
+    Arrive(Packet),
+    Work(Work),
+    Reply(Reply),
+    Chaos(Chaos),
+}
+
+/// An answer on its way, or the end of somebody's patience.
+pub(crate) struct Reply {
+    pub(crate) call: super::net::Call,
+    pub(crate) result: Result<samekey::Response, samekey::Failure>,
+    /// Whether this is the answer itself, as opposed to a timeout.
+    pub(crate) from_server: bool,
+    pub(crate) key: Box<str>,
+    pub(crate) process: usize,
+}
+
+/// What befalls programs and machines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chaos {
+    Kill,
+    Cut(usize),
+    Start { host: usize, principal: usize },
+    Freeze,
+    Thaw(usize),
+    Jump { host: usize, by: i64 },
+    ServerDown(usize, bool),
+    ServerUp(usize),
+    ServerKill(usize),
+    Click { deed: usize, spare: bool },
+    Drop(usize),
+    Damage(usize),
+    Sweep(usize),
+    Calm,
+}
+
+struct Due {
+    at: u64,
+    number: u64,
+    what: Occasion,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+impl Eq for Due {}
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// All of it.
+pub(crate) struct World {
+    pub(crate) config: Config,
+    pub(crate) now: u64,
+    pub(crate) rng: Rng,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) monitor: Monitor,
+    /// Tasks to start, by process.
+    pub(crate) to_spawn: Vec<(usize, BoxFuture<'static, ()>)>,
+    /// Processes whose time has come.
+    pub(crate) to_kill: Vec<usize>,
+    pub(crate) calm: bool,
+    due: BinaryHeap<Due>,
+    count: u64,
+}
+
+impl World {
+    pub(crate) fn new(config: Config, seed: u64, trace: bool) -> World {
+        let mut rng = Rng::new(seed);
+        let hosts = (0..config.hosts)
+            .map(|_| Host {
+                disk: Disk::default(),
+                off: i64::try_from(rng.below(4_000)).unwrap_or(0) - 2_000,
+                stood_still: 0,
+                dishonest: false,
+                cuts: 0,
+            })
+            .collect();
+        let servers = (0..config.servers).map(|_| Server::new(&config)).collect();
+        World {
+            monitor: Monitor::new(config.deeds, trace),
+            now: 0,
+            rng,
+            hosts,
+            processes: Vec::new(),
+            servers,
+            to_spawn: Vec::new(),
+            to_kill: Vec::new(),
+            calm: false,
+            due: BinaryHeap::new(),
+            count: 0,
+            config,
+        }
+    }
+
+    pub(crate) fn at(&mut self, when: u64, what: Occasion) {
+        self.count += 1;
+        self.due.push(Due {
+            at: when.max(self.now),
+            number: self.count,
+            what,
+        });
+    }
+
+    pub(crate) fn after(&mut self, wait: u64, what: Occasion) {
+        self.at(self.now.saturating_add(wait), what);
+    }
+
+    /// The next thing that is due, with time moved to it.
+    pub(crate) fn advance(&mut self) -> Option<Occasion> {
+        let due = self.due.pop()?;
+        self.now = due.at;
+        Some(due.what)
+    }
+
+    /// Lets handlers finish, for gates that have no programs; false when none is at work.
+    pub(crate) fn server_step(&mut self) -> bool {
+        match self.advance() {
+            Some(Occasion::Work(work)) => self.work(work),
+            Some(_) => {}
+            None => return false,
+        }
+        true
+    }
+
+    pub(crate) fn has(&mut self, fault: Fault) -> bool {
+        !self.calm && self.rng.chance(self.config.rate(fault))
+    }
+
+    pub(crate) fn clock(&self, host: usize) -> Now {
+        let host = &self.hosts[host];
+        Now {
+            wall: Timestamp::from_millis((EPOCH + self.now).saturating_add_signed(host.off)),
+            monotonic: Duration::from_millis(self.now - host.stood_still),
+        }
+    }
+
+    /// How long servers remember a key.
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_millis(self.config.window)
+    }
+
+    /// The true time in milliseconds since 1970, as servers know it.
+    pub(crate) fn server_time(&self) -> i64 {
+        i64::try_from(EPOCH + self.now).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn liveness(&self, process: usize) -> Liveness {
+        let it = &self.processes[process];
+        if !it.alive {
+            let silent = self.now.saturating_sub(it.died_at) > LEASE;
+            return match (self.config.proof_of_life, silent) {
+                (true, _) => Liveness::Dead,
+                (false, true) => Liveness::Silent,
+                (false, false) => Liveness::Alive,
+            };
+        }
+        match it.frozen_since {
+            Some(since) if self.now - since > LEASE => Liveness::Silent,
+            _ => Liveness::Alive,
+        }
+    }
+
+    /// Every journal call and every send passes here; false means that the process is dead.
+    pub(crate) fn step(&mut self, process: usize) -> bool {
+        let it = &mut self.processes[process];
+        if !it.alive {
+            return false;
+        }
+        it.steps += 1;
+        let planned = self.config.kill_plan.contains(&(process, it.steps));
+        let in_time = self.now < self.config.span + 60_000;
+        if planned || (in_time && self.has(Fault::KillAtStep)) {
+            self.monitor.counters.kills_at_step += 1;
+            self.to_kill.push(process);
+            // It is dead from here on; the executor buries it.
+            self.die(process);
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn die(&mut self, process: usize) {
+        let it = &mut self.processes[process];
+        it.alive = false;
+        it.died_at = self.now;
+        it.frozen_since = None;
+        self.monitor.process_died(process);
+    }
+}
+
+/// Something that will be known later.
+pub(crate) struct Later<T>(pub(crate) Arc<Mutex<Slot<T>>>);
+
+pub(crate) struct Slot<T> {
+    pub(crate) value: Option<T>,
+    pub(crate) known: bool,
+    pub(crate) waker: Option<Waker>,
+}
+
+impl<T> Later<T> {
+    pub(crate) fn new() -> Later<T> {
+        Later(Arc::new(Mutex::new(Slot {
+            value: None,
+            known: false,
+            waker: None,
+        })))
+    }
+
+    pub(crate) fn share(&self) -> Later<T> {
+        Later(Arc::clone(&self.0))
+    }
+
+    /// Makes it known, if it is not yet.
+    pub(crate) fn resolve(&self, value: T) -> bool {
+        let mut slot = lock(&self.0);
+        if slot.known {
+            return false;
+        }
+        slot.known = true;
+        slot.value = Some(value);
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+        true
+    }
+}
+
+impl<T> Future for Later<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let mut slot = lock(&self.0);
+        match slot.value.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -73,7 +73,9 @@ impl Client {
     /// # Errors
     /// As [`OperationBuilder::begin`].
     pub fn begin(&self, operation: OperationBuilder) -> Result<Operation, Error> {
-        self.worker.run(operation.begin()).map(|operation| self.handle(operation))
+        self.worker
+            .run(operation.begin())
+            .map(|operation| self.handle(operation))
     }
 
     /// Begins and sends a JSON POST in one call.
@@ -87,7 +89,8 @@ impl Client {
         url: &str,
         value: &T,
     ) -> Result<Outcome, Error> {
-        self.begin(self.operation(intent).post(url).json(value))?.send()
+        self.begin(self.operation(intent).post(url).json(value))?
+            .send()
     }
 
     /// What an earlier run left open.
@@ -113,7 +116,10 @@ impl Client {
     pub fn list(&self, select: Select) -> Result<Vec<Operation>, Error> {
         let client = self.inner.clone();
         let found = self.worker.run(async move { client.list(select).await })?;
-        Ok(found.into_iter().map(|operation| self.handle(operation)).collect())
+        Ok(found
+            .into_iter()
+            .map(|operation| self.handle(operation))
+            .collect())
     }
 
     /// Every operation of this scope with this reference.
@@ -122,12 +128,20 @@ impl Client {
     /// If the journal cannot be read.
     pub fn find(&self, reference: Reference) -> Result<Vec<Operation>, Error> {
         let client = self.inner.clone();
-        let found = self.worker.run(async move { client.find(reference).await })?;
-        Ok(found.into_iter().map(|operation| self.handle(operation)).collect())
+        let found = self
+            .worker
+            .run(async move { client.find(reference).await })?;
+        Ok(found
+            .into_iter()
+            .map(|operation| self.handle(operation))
+            .collect())
     }
 
     fn handle(&self, operation: crate::Operation) -> Operation {
-        Operation { inner: Arc::new(operation), worker: Arc::clone(&self.worker) }
+        Operation {
+            inner: Arc::new(operation),
+            worker: Arc::clone(&self.worker),
+        }
     }
 }
 
@@ -155,7 +169,8 @@ impl Operation {
     /// As [`samekey::Operation::resume_with`](crate::Operation::resume_with).
     pub fn resume_with(&self, body: impl Into<Vec<u8>>) -> Result<Outcome, Error> {
         let (operation, body) = (Arc::clone(&self.inner), body.into());
-        self.worker.run(async move { operation.resume_with(body).await })
+        self.worker
+            .run(async move { operation.resume_with(body).await })
     }
 
     /// Stops the operation for good.
@@ -173,7 +188,8 @@ impl Operation {
     /// As [`samekey::Operation::settle`](crate::Operation::settle).
     pub fn settle(&self, happened: bool, note: &str) -> Result<Phase, Error> {
         let (operation, note) = (Arc::clone(&self.inner), note.to_owned());
-        self.worker.run(async move { operation.settle(happened, &note).await })
+        self.worker
+            .run(async move { operation.settle(happened, &note).await })
     }
 
     /// Closes the operation on purpose.
@@ -182,7 +198,8 @@ impl Operation {
     /// As [`samekey::Operation::abandon`](crate::Operation::abandon).
     pub fn abandon(&self, note: &str) -> Result<Phase, Error> {
         let (operation, note) = (Arc::clone(&self.inner), note.to_owned());
-        self.worker.run(async move { operation.abandon(&note).await })
+        self.worker
+            .run(async move { operation.abandon(&note).await })
     }
 }
 
@@ -217,7 +234,11 @@ impl Worker {
             // An error means that the sender is gone, which is the other way to say stop.
             let _ = runtime.block_on(stopped);
         });
-        Ok(Worker { runtime: handle, stop: Some(stop), thread: Some(thread.map_err(failed)?) })
+        Ok(Worker {
+            runtime: handle,
+            stop: Some(stop),
+            thread: Some(thread.map_err(failed)?),
+        })
     }
 
     fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
@@ -226,7 +247,8 @@ impl Worker {
             // Nobody listens any more only if the caller's thread is gone.
             let _ = tell.send(work.await);
         });
-        told.recv().expect("the work panicked; its message is above")
+        told.recv()
+            .expect("the work panicked; its message is above")
     }
 }
 
@@ -235,7 +257,9 @@ impl Drop for Worker {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        let Some(thread) = self.thread.take() else { return };
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
         // The last handle may be dropped by the thread itself, which cannot wait for its own end.
         if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
@@ -253,7 +277,9 @@ mod tests {
     }
 
     fn pay(client: &Client) -> Outcome {
-        let request = client.operation("cart/9").post("https://api.example.com/orders");
+        let request = client
+            .operation("cart/9")
+            .post("https://api.example.com/orders");
         client.begin(request).unwrap().send().unwrap()
     }
 
@@ -264,7 +290,9 @@ mod tests {
 
     #[test]
     fn it_is_used_and_dropped_inside_a_runtime() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let client = client();
             assert!(pay(&client).is_success());
@@ -288,9 +316,14 @@ mod tests {
     #[test]
     fn what_is_found_can_be_settled_by_hand() {
         let client = client();
-        let operation = client.begin(client.operation("cart/9").post("https://a.example/")).unwrap();
+        let operation = client
+            .begin(client.operation("cart/9").post("https://a.example/"))
+            .unwrap();
         let reference = operation.reference();
-        assert_eq!(operation.settle(true, "seen in the books").unwrap(), Phase::Succeeded);
+        assert_eq!(
+            operation.settle(true, "seen in the books").unwrap(),
+            Phase::Succeeded
+        );
         assert_eq!(client.find(reference).unwrap()[0].phase(), Phase::Succeeded);
         assert!(client.unfinished().unwrap().is_empty());
     }

@@ -562,7 +562,11 @@ impl Machine {
 
     fn poll_at(&mut self, url: String, hint: Option<Duration>, tick: Tick) -> Decision {
         let first = self.progress.poll_url.is_none();
-        let moved = self.progress.poll_url.as_deref().is_some_and(|known| known != url);
+        let moved = self
+            .progress
+            .poll_url
+            .as_deref()
+            .is_some_and(|known| known != url);
         self.progress.hops = self.progress.hops.saturating_add(u8::from(moved));
         if self.progress.hops > MAX_HOPS {
             return self.attend(Reason::Redirected);

@@ -1,0 +1,12 @@
+//! Pages: `fetch`, the browser's clocks and its randomness.
+
+mod clock;
+mod defaults;
+mod dice;
+mod fetch;
+mod online;
+
+pub use clock::PageClock;
+pub(crate) use defaults::{default_clock_and_dice, default_journal, default_transport, spawn};
+pub use dice::PageDice;
+pub use fetch::{Cookies, FetchTransport};

@@ -16,6 +16,7 @@ use crate::machine;
 use crate::message::{Headers, Method};
 use crate::outcome::Outcome;
 use crate::seal::Part;
+use crate::seam::BoxFuture;
 use crate::time::Timestamp;
 use crate::update::{Announcer, Updates};
 use sha2::{Digest, Sha256};
@@ -139,7 +140,9 @@ impl Operation {
     /// ([`Error::nothing_was_sent`]). A refusal by the server is an outcome, not an error.
     pub async fn send(&self) -> Result<Outcome, Error> {
         self.check_damage()?;
-        self.client.0.drive(self).await
+        // Boxed: whoever awaits this would otherwise hold, and a page download, a copy of the loop.
+        let drive: BoxFuture<'_, Result<Outcome, Error>> = Box::pin(self.client.0.drive(self));
+        drive.await
     }
 
     /// Goes on with an operation that an earlier run left open, or that a person wants to try

@@ -8,6 +8,7 @@ mod setup;
 mod shell;
 mod test;
 mod tidy;
+mod web;
 
 use std::process::ExitCode;
 
@@ -57,6 +58,11 @@ const CHORES: &[Chore] = &[
         name: "tidy",
         about: "The rules of the house: who names whom, the browser fork, numbered tests, forbidden words.",
         run: |arguments| alone(arguments, tidy::run),
+    },
+    Chore {
+        name: "web",
+        about: "Builds the npm package in pkg/.",
+        run: |arguments| alone(arguments, web::run),
     },
 ];
 

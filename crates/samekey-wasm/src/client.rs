@@ -2,16 +2,15 @@
 
 use crate::operation::RawOperation;
 use crate::options::{configure, header_lines, invalid, profile, text};
-use crate::shape::{self, get};
-use js_sys::{Promise, Uint8Array};
+use crate::shape::{self, get, promise};
+use js_sys::{Array, Promise, Uint8Array};
 use samekey::journal::{JournalErrorKind, Select};
 use samekey::{
-    Client, Error, IndexedDbJournal, LocalStorageJournal, MemoryJournal, OperationBuilder,
-    Reference,
+    Client, Error, IndexedDbJournal, LocalStorageJournal, MemoryJournal, Operation,
+    OperationBuilder, Reference,
 };
 use std::time::Duration;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
 #[derive(Clone)]
 enum Store {
@@ -50,64 +49,72 @@ async fn open_store(options: &JsValue, name: &str) -> Result<Store, Error> {
     }
 }
 
+fn handles(found: Vec<Operation>) -> JsValue {
+    let handles = found
+        .into_iter()
+        .map(|operation| JsValue::from(RawOperation::new(operation)));
+    handles.collect::<Array>().into()
+}
+
 #[wasm_bindgen]
 impl RawClient {
     /// Opens the journal and builds a client.
-    pub async fn open(options: JsValue) -> Result<RawClient, JsValue> {
-        let application = text(&options, "application").unwrap_or_default();
-        let builder = configure(Client::builder(&application), &options)?;
-        let journal = text(&options, "journal").unwrap_or_else(|| format!("samekey-{application}"));
-        let store = open_store(&options, &journal).await.map_err(fail)?;
-        let builder = match &store {
-            Store::IndexedDb(journal) => builder.journal(journal.clone()),
-            Store::LocalStorage(journal) => builder.journal(journal.clone()),
-            Store::Memory => builder.journal(MemoryJournal::new()),
-        };
-        let client = builder.build().map_err(fail)?;
-        Ok(RawClient { client, store })
+    pub fn open(options: JsValue) -> Promise {
+        promise(async move {
+            let application = text(&options, "application").unwrap_or_default();
+            let builder = configure(Client::builder(&application), &options)?;
+            let journal =
+                text(&options, "journal").unwrap_or_else(|| format!("samekey-{application}"));
+            let store = open_store(&options, &journal).await.map_err(fail)?;
+            let builder = match &store {
+                Store::IndexedDb(journal) => builder.journal(journal.clone()),
+                Store::LocalStorage(journal) => builder.journal(journal.clone()),
+                Store::Memory => builder.journal(MemoryJournal::new()),
+            };
+            let client = builder.build().map_err(fail)?;
+            Ok(RawClient { client, store }.into())
+        })
     }
 
     /// Makes an operation durable.
-    pub async fn begin(&self, intent: String, request: JsValue) -> Result<RawOperation, JsValue> {
-        begin(self.client.operation(&intent), &request).await
+    pub fn begin(&self, intent: &str, request: JsValue) -> Promise {
+        begin(Ok(self.client.operation(intent)), request)
     }
 
     /// Makes a deliberate repeat of an earlier operation durable.
-    pub async fn repeat(
-        &self,
-        reference: String,
-        request: JsValue,
-    ) -> Result<RawOperation, JsValue> {
-        let mut builder = self.client.repeat(parse(&reference)?);
-        if get(&request, "evenIfUnresolved").is_truthy() {
-            builder = builder.even_if_unresolved();
-        }
-        begin(builder, &request).await
+    pub fn repeat(&self, reference: &str, request: JsValue) -> Promise {
+        let builder = parse(reference).map(|previous| {
+            let builder = self.client.repeat(previous);
+            match get(&request, "evenIfUnresolved").is_truthy() {
+                true => builder.even_if_unresolved(),
+                false => builder,
+            }
+        });
+        begin(builder, request)
     }
 
     /// The operations in such a phase: all, unfinished, attention or settled.
-    pub async fn list(&self, select: String) -> Result<Vec<RawOperation>, JsValue> {
-        let select = match select.as_str() {
+    pub fn list(&self, select: &str) -> Promise {
+        let select = match select {
             "unfinished" => Select::Unfinished,
             "attention" => Select::Attention,
             "settled" => Select::Settled,
             _ => Select::All,
         };
-        let found = self.client.list(select).await.map_err(fail)?;
-        Ok(found.into_iter().map(RawOperation::new).collect())
+        let client = self.client.clone();
+        promise(async move { Ok(handles(client.list(select).await.map_err(fail)?)) })
     }
 
     /// The operations with this reference.
-    pub async fn find(&self, reference: String) -> Result<Vec<RawOperation>, JsValue> {
-        let reference = parse(&reference)?;
-        let found = self.client.find(reference).await.map_err(fail)?;
-        Ok(found.into_iter().map(RawOperation::new).collect())
+    pub fn find(&self, reference: &str) -> Promise {
+        let (client, reference) = (self.client.clone(), parse(reference));
+        promise(async move { Ok(handles(client.find(reference?).await.map_err(fail)?)) })
     }
 
     /// Deletes everything of this client's scope.
     pub fn wipe(&self) -> Promise {
         let (store, scope) = (self.store.clone(), self.client.scope().clone());
-        future_to_promise(async move {
+        promise(async move {
             let wiped = match store {
                 Store::IndexedDb(journal) => journal.wipe(&scope).await,
                 Store::LocalStorage(journal) => journal.wipe(&scope).await,
@@ -120,7 +127,7 @@ impl RawClient {
     /// Turns what ended long ago into tombstones.
     pub fn reap(&self) -> Promise {
         let client = self.client.clone();
-        future_to_promise(async move {
+        promise(async move {
             let reaped = client.reap().await.map_err(fail)?;
             Ok(JsValue::from(reaped.entries + reaped.tombstones))
         })
@@ -145,7 +152,18 @@ fn parse(reference: &str) -> Result<Reference, JsValue> {
         .map_err(|error: samekey::InvalidReference| invalid(&error.to_string()))
 }
 
-async fn begin(mut builder: OperationBuilder, request: &JsValue) -> Result<RawOperation, JsValue> {
+fn begin(builder: Result<OperationBuilder, JsValue>, request: JsValue) -> Promise {
+    promise(async move {
+        let builder = described(builder?, &request)?;
+        let operation = builder.begin().await.map_err(fail)?;
+        Ok(RawOperation::new(operation).into())
+    })
+}
+
+fn described(
+    mut builder: OperationBuilder,
+    request: &JsValue,
+) -> Result<OperationBuilder, JsValue> {
     if let Some(url) = text(request, "url") {
         let method = text(request, "method");
         builder = builder.method(method.as_deref().unwrap_or("POST"), &url);
@@ -170,5 +188,5 @@ async fn begin(mut builder: OperationBuilder, request: &JsValue) -> Result<RawOp
     if let Some(name) = text(request, "profile") {
         builder = builder.profile(profile(&name)?);
     }
-    Ok(RawOperation::new(builder.begin().await.map_err(fail)?))
+    Ok(builder)
 }

@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, future_to_promise};
+use wasm_bindgen_futures::JsFuture;
 
 /// An operation; the package's `Operation` is made of it.
 #[wasm_bindgen]
@@ -25,7 +25,7 @@ impl RawOperation {
         F: Future<Output = Result<Phase, Error>> + 'static,
     {
         let work = change(Rc::clone(&self.0));
-        future_to_promise(async move {
+        shape::promise(async move {
             let phase = work.await.map_err(|error| shape::error(&error))?;
             Ok(phase.name().into())
         })
@@ -45,7 +45,7 @@ impl RawOperation {
     /// as if the page had been left: it can be resumed.
     pub fn send(&self, listener: Function, stop: Promise) -> Promise {
         let operation = Rc::clone(&self.0);
-        future_to_promise(async move {
+        shape::promise(async move {
             let mut updates = operation.updates();
             let mut stop = JsFuture::from(stop);
             let mut drive = pin!(operation.send());

@@ -1,8 +1,10 @@
 //! Outcomes, errors and updates as plain objects.
 
-use js_sys::{Array, Object, Reflect, Uint8Array};
+use js_sys::{Array, Object, Promise, Reflect, Uint8Array};
 use samekey::{Error, ErrorKind, Headers, Operation, Outcome, Phase, Update};
+use std::pin::Pin;
 use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::future_to_promise;
 
 pub(crate) fn set(object: &Object, name: &str, value: impl Into<JsValue>) {
     // A plain object takes every member.
@@ -11,6 +13,15 @@ pub(crate) fn set(object: &Object, name: &str, value: impl Into<JsValue>) {
 
 pub(crate) fn get(object: &JsValue, name: &str) -> JsValue {
     Reflect::get(object, &name.into()).unwrap_or(JsValue::UNDEFINED)
+}
+
+/// What the bindings hand out.
+pub(crate) type Answer = Result<JsValue, JsValue>;
+
+/// A promise of `work`. Boxed, so that the page downloads the machinery of promises a single time.
+pub(crate) fn promise(work: impl Future<Output = Answer> + 'static) -> Promise {
+    let work: Pin<Box<dyn Future<Output = Answer>>> = Box::pin(work);
+    future_to_promise(work)
 }
 
 /// Names of variants as Rust writes them, such as `Attention(WindowClosed)`; the package takes them

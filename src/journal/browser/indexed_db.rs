@@ -14,8 +14,7 @@ use crate::key::{Key, Reference};
 use crate::seam::BoxFuture;
 use database::{BALLAST, Database, ENTRIES, OWNERS, Transaction};
 use gloo_timers::callback::Interval;
-use js_sys::{Date, Object, Uint8Array};
-use std::future::Future;
+use js_sys::{Array, Date, Object, Uint8Array};
 use std::rc::Rc;
 use std::time::Duration;
 use wasm_bindgen::{JsCast, JsValue};
@@ -87,7 +86,7 @@ impl IndexedDbJournal {
     pub async fn wipe(&self, scope: &Scope) -> Result<u32, JournalError> {
         let tx = self.0.database.write(Flush::Full).await?;
         let mut wiped = 0;
-        for row in tx.all(ENTRIES, None).await? {
+        for row in Array::from(&tx.all(ENTRIES, None).await?) {
             if scope_in(&text(&row, "name")) == scope.as_str() {
                 tx.delete(ENTRIES, slot_of(&row)).await?;
                 wiped += 1;
@@ -101,19 +100,17 @@ impl IndexedDbJournal {
     /// of its write behind, or nothing.
     fn start<T: 'static>(
         &self,
-        work: impl Future<Output = Result<T, JournalError>> + 'static,
+        work: BoxFuture<'static, Result<T, JournalError>>,
     ) -> BoxFuture<'static, Result<T, JournalError>> {
         let (done, fulfil) = super::page::promise();
         let result = Rc::new(std::cell::RefCell::new(None));
         let store = Rc::clone(&result);
-        let mut work = Some(async move {
+        let work: BoxFuture<'static, ()> = Box::pin(async move {
             *store.borrow_mut() = Some(work.await);
             let _ = fulfil.call0(&JsValue::UNDEFINED);
         });
         Box::pin(async move {
-            if let Some(work) = work.take() {
-                spawn_local(work);
-            }
+            spawn_local(work);
             let _ = super::page::wait(done.into()).await;
             result.take().unwrap_or_else(|| Err(vanished()))
         })
@@ -293,9 +290,8 @@ impl Handle {
 
     async fn rows(&self, index: Option<&str>) -> Result<Vec<Found>, JournalError> {
         let tx = self.database.read().await?;
-        let mut rows: Vec<Found> = tx
-            .all(ENTRIES, index)
-            .await?
+        let rows = Array::from(&tx.all(ENTRIES, index).await?);
+        let mut rows: Vec<Found> = rows
             .iter()
             .filter_map(|value| Found::read(&value))
             .filter(|found| !found.row.gone)
@@ -389,14 +385,14 @@ impl Handle {
     async fn reap(&self, retention: Retention) -> Result<Reaped, JournalError> {
         let mut reaped = Reaped::default();
         let tx = self.database.write(Flush::Normal).await?;
-        for value in tx.all(ENTRIES, None).await? {
+        for value in Array::from(&tx.all(ENTRIES, None).await?) {
             if reaped.entries + reaped.tombstones == retention.batch {
                 break;
             }
             self.reap_one(&tx, &value, &retention, &mut reaped).await?;
         }
         let old = retention.now.before(Duration::from_secs(24 * 60 * 60));
-        for owner in tx.all(OWNERS, None).await? {
+        for owner in Array::from(&tx.all(OWNERS, None).await?) {
             let seen = member(&owner, "seen").as_f64().unwrap_or(0.0);
             if seen < old.as_millis() as f64 {
                 tx.delete_named(OWNERS, &text(&owner, "id")).await?;
@@ -464,12 +460,12 @@ impl Journal for IndexedDbJournal {
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         let handle = Rc::clone(&self.0);
-        self.start(async move { handle.begin(entry).await })
+        self.start(Box::pin(async move { handle.begin(entry).await }))
     }
 
     fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
         let handle = Rc::clone(&self.0);
-        self.start(async move { handle.record(&write).await })
+        self.start(Box::pin(async move { handle.record(&write).await }))
     }
 
     fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {
@@ -494,12 +490,12 @@ impl Journal for IndexedDbJournal {
 
     fn forget(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<(), JournalError>> {
         let handle = Rc::clone(&self.0);
-        self.start(async move { handle.forget(slot, &key).await })
+        self.start(Box::pin(async move { handle.forget(slot, &key).await }))
     }
 
     fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
         let handle = Rc::clone(&self.0);
-        self.start(async move { handle.reap(retention).await })
+        self.start(Box::pin(async move { handle.reap(retention).await }))
     }
 }
 

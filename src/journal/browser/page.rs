@@ -49,8 +49,8 @@ pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), JsValue> {
 }
 
 /// Waits for a promise that the browser gave.
-pub(crate) async fn wait(promise: JsValue) -> Result<JsValue, JsValue> {
-    JsFuture::from(promise.unchecked_into::<Promise>()).await
+pub(crate) fn wait(promise: JsValue) -> JsFuture {
+    JsFuture::from(promise.unchecked_into::<Promise>())
 }
 
 /// A promise, and the function that fulfils it.

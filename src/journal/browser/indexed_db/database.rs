@@ -3,6 +3,7 @@
 use super::super::page::{global, member, method, promise, set, wait};
 use super::super::refused;
 use crate::journal::{Flush, JournalError, JournalErrorKind};
+use crate::seam::BoxFuture;
 use js_sys::{Array, Object, Promise, Uint8Array};
 use std::cell::RefCell;
 use wasm_bindgen::closure::Closure;
@@ -70,33 +71,34 @@ impl Database {
         Ok(member(&tx.0, "durability").as_string().as_deref() == Some("strict"))
     }
 
-    pub(super) async fn write(&self, flush: Flush) -> Result<Transaction, JournalError> {
-        let durability = match flush {
-            Flush::Full => "strict",
-            Flush::Normal => "relaxed",
-        };
-        self.begin("readwrite", durability).await
+    pub(super) fn write(&self, flush: Flush) -> Waiting<'_, Transaction> {
+        self.begin(match flush {
+            Flush::Full => ["readwrite", "strict"],
+            Flush::Normal => ["readwrite", "relaxed"],
+        })
     }
 
-    pub(super) async fn read(&self) -> Result<Transaction, JournalError> {
-        self.begin("readonly", "default").await
+    pub(super) fn read(&self) -> Waiting<'_, Transaction> {
+        self.begin(["readonly", "default"])
     }
 
     /// A transaction, on a new connection if the browser has closed the old one.
-    async fn begin(&self, mode: &str, durability: &str) -> Result<Transaction, JournalError> {
-        let closed = |error| refused("the browser closed the journal", &error);
-        if let Ok(tx) = begin(&self.connection.borrow(), mode, durability) {
-            return Ok(tx);
-        }
-        let connection = connect(&self.name).await.map_err(closed)?;
-        let tx = begin(&connection, mode, durability).map_err(closed);
-        self.connection.replace(connection);
-        tx
+    fn begin(&self, how: [&'static str; 2]) -> Waiting<'_, Transaction> {
+        Box::pin(async move {
+            let closed = |error| refused("the browser closed the journal", &error);
+            if let Ok(tx) = begin(&self.connection.borrow(), how) {
+                return Ok(tx);
+            }
+            let connection = connect(&self.name).await.map_err(closed)?;
+            let tx = begin(&connection, how).map_err(closed);
+            self.connection.replace(connection);
+            tx
+        })
     }
 }
 
 /// By reflection, because the bindings do not know of durability.
-fn begin(connection: &IdbDatabase, mode: &str, durability: &str) -> Asked<Transaction> {
+fn begin(connection: &IdbDatabase, [mode, durability]: [&str; 2]) -> Asked<Transaction> {
     let options = Object::new();
     set(&options, "durability", &durability.into());
     let stores: Array = STORES.iter().map(|name| JsValue::from(*name)).collect();
@@ -184,79 +186,82 @@ impl Transaction {
     }
 
     /// Waits until all of it is as durable as was asked for.
-    pub(super) async fn complete(self) -> Result<(), JournalError> {
-        let event = wait(self.1.into()).await;
-        let how = event.as_ref().map(|event| member(event, "type"));
-        if how.ok().and_then(|how| how.as_string()).as_deref() == Some("complete") {
-            return Ok(());
-        }
-        let why = self.0.error().map_or(JsValue::NULL, JsValue::from);
-        Err(refused("the journal did not take the write", &why))
+    pub(super) fn complete(self) -> Waiting<'static, ()> {
+        Box::pin(async move {
+            let event = wait(self.1.into()).await;
+            let how = event.as_ref().map(|event| member(event, "type"));
+            if how.ok().and_then(|how| how.as_string()).as_deref() == Some("complete") {
+                return Ok(());
+            }
+            let why = self.0.error().map_or(JsValue::NULL, JsValue::from);
+            Err(refused("the journal did not take the write", &why))
+        })
     }
 
-    async fn ask(
-        &self,
-        store: &str,
-        question: impl FnOnce(IdbObjectStore) -> Asked<IdbRequest>,
-    ) -> Result<JsValue, JournalError> {
-        let asked = self.0.object_store(store).and_then(question);
+    fn store(&self, name: &str) -> Asked<IdbObjectStore> {
+        self.0.object_store(name)
+    }
+
+    pub(super) fn get(&self, store: &str, slot: u64) -> Waiting<'static, JsValue> {
+        answer(self.store(store).and_then(|store| store.get(&number(slot))))
+    }
+
+    pub(super) fn get_named(&self, store: &str, name: &str) -> Waiting<'static, JsValue> {
+        answer(self.store(store).and_then(|store| store.get(&name.into())))
+    }
+
+    /// The entry with this name.
+    pub(super) fn by_name(&self, name: &str) -> Waiting<'static, JsValue> {
+        let index = self.store(ENTRIES).and_then(|store| store.index("name"));
+        answer(index.and_then(|index| index.get(&name.into())))
+    }
+
+    /// Every row of a store, or every row that an index knows; an array.
+    pub(super) fn all(&self, store: &str, index: Option<&str>) -> Waiting<'static, JsValue> {
+        answer(self.store(store).and_then(|store| match index {
+            Some(index) => store.index(index)?.get_all(),
+            None => store.get_all(),
+        }))
+    }
+
+    pub(super) fn add(&self, store: &str, row: &JsValue) -> Waiting<'static, JsValue> {
+        answer(self.store(store).and_then(|store| store.add(row)))
+    }
+
+    pub(super) fn put(&self, store: &str, row: &JsValue) -> Waiting<'static, JsValue> {
+        answer(self.store(store).and_then(|store| store.put(row)))
+    }
+
+    pub(super) fn delete(&self, store: &str, slot: u64) -> Waiting<'static, JsValue> {
+        answer(
+            self.store(store)
+                .and_then(|store| store.delete(&number(slot))),
+        )
+    }
+
+    pub(super) fn delete_named(&self, store: &str, name: &str) -> Waiting<'static, JsValue> {
+        answer(
+            self.store(store)
+                .and_then(|store| store.delete(&name.into())),
+        )
+    }
+
+    pub(super) fn clear(&self, store: &str) -> Waiting<'static, JsValue> {
+        answer(self.store(store).and_then(|store| store.clear()))
+    }
+}
+
+/// Boxed, all of them: a page downloads each future that is spelled out where it is awaited.
+pub(super) type Waiting<'a, T> = BoxFuture<'a, Result<T, JournalError>>;
+
+fn answer(asked: Asked<IdbRequest>) -> Waiting<'static, JsValue> {
+    Box::pin(async move {
         let answer = match asked {
             Ok(request) => settled(&request).await,
             Err(error) => Err(error),
         };
         answer.map_err(|error| refused("the journal did not answer", &error))
-    }
-
-    pub(super) async fn get(&self, store: &str, slot: u64) -> Result<JsValue, JournalError> {
-        self.ask(store, |store| store.get(&number(slot))).await
-    }
-
-    pub(super) async fn get_named(&self, store: &str, name: &str) -> Result<JsValue, JournalError> {
-        self.ask(store, |store| store.get(&name.into())).await
-    }
-
-    /// The entry with this name.
-    pub(super) async fn by_name(&self, name: &str) -> Result<JsValue, JournalError> {
-        self.ask(ENTRIES, |store| store.index("name")?.get(&name.into()))
-            .await
-    }
-
-    /// Every row of a store, or every row that an index knows.
-    pub(super) async fn all(
-        &self,
-        store: &str,
-        index: Option<&str>,
-    ) -> Result<Array, JournalError> {
-        let rows = self.ask(store, |store| match index {
-            Some(index) => store.index(index)?.get_all(),
-            None => store.get_all(),
-        });
-        Ok(rows.await?.unchecked_into())
-    }
-
-    pub(super) async fn add(&self, store: &str, row: &JsValue) -> Result<JsValue, JournalError> {
-        self.ask(store, |store| store.add(row)).await
-    }
-
-    pub(super) async fn put(&self, store: &str, row: &JsValue) -> Result<JsValue, JournalError> {
-        self.ask(store, |store| store.put(row)).await
-    }
-
-    pub(super) async fn delete(&self, store: &str, slot: u64) -> Result<JsValue, JournalError> {
-        self.ask(store, |store| store.delete(&number(slot))).await
-    }
-
-    pub(super) async fn delete_named(
-        &self,
-        store: &str,
-        name: &str,
-    ) -> Result<JsValue, JournalError> {
-        self.ask(store, |store| store.delete(&name.into())).await
-    }
-
-    pub(super) async fn clear(&self, store: &str) -> Result<JsValue, JournalError> {
-        self.ask(store, |store| store.clear()).await
-    }
+    })
 }
 
 /// A slot as IndexedDB counts it.

@@ -5,16 +5,18 @@ mod credentials;
 mod deferred;
 mod drive;
 mod flight;
+mod lease;
 
-pub(crate) use builder::is_credential;
 pub use builder::{ClientBuilder, Parts};
+pub(crate) use builder::{is_credential, is_framing};
 pub use credentials::{Asked, Credentials, CredentialsError};
 
 use crate::clock::{Clock, Dice};
 use crate::entry::{Entry, Grade, Scope};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Journal, Listing, Query, Reaped, Retention, Select};
-use crate::key::Reference;
+use crate::key::{Key, Reference};
+use crate::machine::may_have_left;
 use crate::message::Origin;
 use crate::operation::{Operation, OperationBuilder};
 use crate::profile::Profile;
@@ -23,10 +25,14 @@ use crate::retry::budget::Budget;
 use crate::seal::{Body, Keeper};
 use crate::transport::Transport;
 use flight::Flights;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// After so many ended operations old ones are reaped again.
+const REAP_EVERY: u64 = 256;
 
 /// Sends operations, each under one key for all its attempts. Cheap to clone; share one.
 ///
@@ -69,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) settled_for: Duration,
     pub(crate) tombstones_for: Duration,
     pub(crate) flights: Flights,
+    parked: Mutex<HashSet<Key>>,
+    ended: AtomicU64,
     budgets: Mutex<HashMap<Origin, Budget>>,
 }
 
@@ -194,9 +202,9 @@ impl Client {
             )
             .about(reference)),
             (Some(_), others) => Err(Error::new(
-                ErrorKind::NotFound,
+                ErrorKind::Ambiguous,
                 format!(
-                    "{} operations have this reference; choose one by its key",
+                    "{} operations have this reference; `find` gives all of them, choose by the key",
                     others + 1
                 ),
             )
@@ -231,6 +239,20 @@ impl Client {
         self.0.journal.grade()
     }
 
+    /// Reaps in the background after the first ended operation, and now and then after that.
+    pub(crate) fn reap_sometimes(&self) {
+        if self.0.ended.fetch_add(1, Ordering::Relaxed) % REAP_EVERY != 0 {
+            return;
+        }
+        let client = Arc::downgrade(&self.0);
+        crate::platform::spawn(Box::pin(async move {
+            if let Some(inner) = client.upgrade() {
+                // What could not be reaped now is reaped the next time.
+                let _ = Client(inner).reap().await;
+            }
+        }));
+    }
+
     fn handles(&self, listing: Listing) -> Vec<Operation> {
         let sound = listing
             .entries
@@ -245,15 +267,21 @@ impl Client {
 }
 
 impl Inner {
+    fn profile(&self, name: &str) -> Option<Profile> {
+        let mut own = self.profiles.iter();
+        let own = own.find(|profile| profile.name() == name).cloned();
+        own.or_else(|| Profile::named(name))
+    }
+
+    /// Whether an operation with this profile could be resumed by a client like this one.
+    pub(crate) fn knows_profile(&self, name: &str) -> bool {
+        self.profile(name).is_some()
+    }
+
     /// The profile that an entry was begun with.
     pub(crate) fn profile_of(&self, entry: &Entry) -> Result<Profile, Error> {
         let name = &*entry.frozen.profile;
-        let own = self
-            .profiles
-            .iter()
-            .find(|profile| profile.name() == name)
-            .cloned();
-        own.or_else(|| Profile::named(name)).ok_or_else(|| {
+        self.profile(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidConfiguration,
                 format!(
@@ -262,7 +290,7 @@ impl Inner {
                 ),
             )
             .about(entry.reference())
-            .after(entry.progress.attempts, entry.progress.maybe_applied)
+            .after(entry.progress.attempts, may_have_left(&entry.progress))
         })
     }
 

@@ -297,7 +297,7 @@ pub struct Answer {
 }
 
 /// The half of an entry that is written again as the operation goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Progress {
     /// Where the operation stands.
     pub phase: Phase,
@@ -380,6 +380,27 @@ impl Progress {
             self.recent.remove(0);
         }
         self.recent.push(attempt);
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |url: &Option<Box<str>>| {
+            url.as_deref()
+                .map(crate::message::without_query)
+                .map(str::to_owned)
+        };
+        f.debug_struct("Progress")
+            .field("phase", &self.phase)
+            .field("revision", &self.revision)
+            .field("owner", &self.owner)
+            .field("epoch", &self.epoch)
+            .field("recent", &self.recent)
+            .field("maybe_applied", &self.maybe_applied)
+            .field("moved_to", &shown(&self.moved_to))
+            .field("poll_url", &shown(&self.poll_url))
+            .field("answer", &self.answer)
+            .finish_non_exhaustive()
     }
 }
 

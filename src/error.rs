@@ -55,8 +55,8 @@ pub enum ErrorKind {
     Attention(Reason),
     /// Parked until a time.
     Deferred(Timestamp),
-    /// Given up for now, and nothing was sent.
-    NotSent,
+    /// Given up for now, and no attempt can have had an effect; resuming goes on.
+    NotApplied,
     /// Another process or tab works on it.
     HeldElsewhere,
     /// The journal does not keep the body; it has to be supplied again.
@@ -71,6 +71,8 @@ pub enum ErrorKind {
     OriginNotAllowed,
     /// There is no such operation here.
     NotFound,
+    /// More than one operation has this reference.
+    Ambiguous,
     /// It has ended already, in this phase.
     Ended(Phase),
     /// The journal holds it, but its bytes were altered.
@@ -153,18 +155,16 @@ impl Error {
     /// It may have happened and it may not: keep the reference, and do not start a new action.
     #[must_use]
     pub fn is_unresolved(&self) -> bool {
-        let open = matches!(
-            self.0.kind,
-            ErrorKind::Attention(_)
-                | ErrorKind::Deferred(_)
-                | ErrorKind::HeldElsewhere
-                | ErrorKind::Journal(_)
-                | ErrorKind::PreviousUnresolved
-                | ErrorKind::Damaged
-                | ErrorKind::Locked
-                | ErrorKind::BodyNeeded
-        );
-        open && self.0.sent
+        match self.0.kind {
+            ErrorKind::Attention(_) | ErrorKind::Deferred(_) | ErrorKind::HeldElsewhere => true,
+            ErrorKind::Ended(_)
+            | ErrorKind::Tombstone
+            | ErrorKind::FingerprintMismatch
+            | ErrorKind::InvalidRequest
+            | ErrorKind::NotApplied => false,
+            // Whatever stands in the way of going on: what left before may have been applied.
+            _ => self.0.sent,
+        }
     }
 
     /// Certain: not one attempt of this operation can have reached a server.

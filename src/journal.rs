@@ -336,6 +336,8 @@ pub enum JournalErrorKind {
     TooNew,
     /// It is some other program's file.
     Foreign,
+    /// It is only being made, or was never written to: there is nothing to look at yet.
+    Blank,
     /// Others than its owner may read it.
     Exposed,
     /// A sync failed: nothing is certain until it is opened again.

@@ -70,13 +70,15 @@
 //! ```
 
 mod permit;
+mod terms;
 mod transition;
 mod window;
 
 pub use permit::{Permit, Probe};
-pub use transition::{Claim, abandon, cancel, claim, release, settle};
+pub use terms::{Decision, End, Event, Task, Tick};
+pub use transition::{Claim, abandon, cancel, claim, may_have_left, release, settle};
 
-use crate::entry::{Answer, Attempt, Entry, Flush, Frozen, Kept, Owner, Phase, Progress, Receipt};
+use crate::entry::{Answer, Attempt, Flush, Frozen, Kept, Owner, Phase, Progress, Receipt};
 use crate::message::{Content, Failure, Response};
 use crate::profile::Profile;
 use crate::retry::classify::{
@@ -108,111 +110,6 @@ const KEPT_ANSWER_HEADERS: [&str; 9] = [
     "x-request-id",
 ];
 
-/// The moment of an event, and the luck that goes with it.
-#[derive(Clone, Copy, Debug)]
-pub struct Tick {
-    /// Both clocks.
-    pub now: Now,
-    /// A number from the [`Dice`](crate::clock::Dice), for jitter.
-    pub roll: u64,
-}
-
-impl Tick {
-    /// Both clocks at `seconds`, and a fixed roll: for examples and tests.
-    #[must_use]
-    pub fn at_seconds(seconds: u64) -> Tick {
-        let monotonic = Duration::from_secs(seconds);
-        Tick {
-            now: Now {
-                wall: Timestamp::from_millis(seconds * 1000),
-                monotonic,
-            },
-            roll: 7,
-        }
-    }
-}
-
-/// What happened.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// The entry is durable in this revision, and ours to drive.
-    Drive(Receipt),
-    /// The journal wrote what it was told to.
-    Recorded(Receipt),
-    /// An answer came, to a send or to a probe.
-    Answered(Response),
-    /// None came.
-    Failed(Failure),
-    /// The wait is over. `may_retry` is the word of the host's retry budget.
-    Woke {
-        /// Whether the budget pays for one more attempt.
-        may_retry: bool,
-    },
-    /// There are fresh credentials.
-    Authorised,
-    /// There is nobody to ask for fresh credentials.
-    Unauthorised,
-}
-
-/// What to do next. Exactly one [`Event`] answers it, except [`Decision::Finish`].
-#[derive(Debug)]
-#[must_use]
-pub enum Decision {
-    /// Write this progress, replacing the revision before it; then [`Event::Recorded`].
-    Record {
-        /// What to write.
-        progress: Box<Progress>,
-        /// How hard.
-        flush: Flush,
-    },
-    /// Send; then [`Event::Answered`] or [`Event::Failed`].
-    Send(Permit),
-    /// Ask; then [`Event::Answered`] or [`Event::Failed`].
-    Probe(Probe),
-    /// Wait; then [`Event::Woke`].
-    Sleep {
-        /// How long.
-        wait: Duration,
-        /// Whether the host's retry budget is to be charged on waking.
-        charge: bool,
-    },
-    /// Ask for fresh credentials; then [`Event::Authorised`] or [`Event::Unauthorised`].
-    Reauthorise,
-    /// Tell the caller. The entry is written.
-    Finish(End),
-}
-
-/// How driving an operation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It is succeeded, rejected or abandoned; the progress says which.
-    Settled,
-    /// A person has to look.
-    Attention(Reason),
-    /// Parked until a time.
-    Deferred(Timestamp),
-    /// Given up for now, and nothing was sent.
-    NotSent,
-}
-
-/// What the machine needs to know of one operation.
-#[derive(Debug)]
-pub struct Task {
-    /// The entry, in the revision that is ours.
-    pub entry: Entry,
-    /// The exact body.
-    pub body: Arc<[u8]>,
-    /// How the server speaks.
-    pub profile: Profile,
-    /// The limits.
-    pub policy: Policy,
-    /// Whether successes are flushed as hard as everything else.
-    pub flush_all: bool,
-    /// Whether this process knows that nothing was sent yet.
-    pub surely_unsent: bool,
-}
-
 /// Drives one operation from its entry to an end. See the [module](self).
 #[derive(Debug)]
 pub struct Machine {
@@ -238,6 +135,8 @@ struct Run {
     retries: u32,
     sent_at: Now,
     lost_success: Option<Response>,
+    /// Whether the URL that is asked is where the result is, and not where its state is.
+    following: bool,
 }
 
 /// What follows a write.
@@ -269,6 +168,7 @@ impl Machine {
             retries: 0,
             sent_at: Now::default(),
             lost_success: None,
+            following: false,
         };
         Machine {
             frozen: entry.frozen,
@@ -314,9 +214,14 @@ impl Machine {
             Event::Answered(response) => self.answered(response, tick),
             Event::Failed(failure) => self.failed(&failure, tick),
             Event::Woke { may_retry } => self.woke(may_retry, tick),
+            Event::Authorised if self.progress.poll_url.is_some() => self.probe(tick),
             Event::Authorised => self.next_attempt(tick),
             Event::Unauthorised => match self.last.take() {
-                Some(response) => self.answered(response, tick),
+                Some(response) => {
+                    // The same answer, looked at once more: it is one attempt, not two.
+                    self.progress.recent.pop();
+                    self.answered(response, tick)
+                }
                 None => self.next_attempt(tick),
             },
         }
@@ -397,7 +302,7 @@ impl Machine {
             .window
             .is_closed(&self.progress, &self.policy, tick.now)
         {
-            return self.attend(Reason::WindowClosed);
+            return self.window_closed(tick);
         }
         self.run.attempts += 1;
         self.progress.attempts += 1;
@@ -409,7 +314,7 @@ impl Machine {
     /// Sends, if the window and the time that is left allow it.
     fn launch(&mut self, tick: Tick) -> Decision {
         let Some(left) = self.run.window.left(&self.progress, &self.policy, tick.now) else {
-            return self.attend(Reason::WindowClosed);
+            return self.window_closed(tick);
         };
         let order = Order {
             frozen: &self.frozen,
@@ -450,10 +355,10 @@ impl Machine {
             .window
             .heed_server(&mut self.progress, &self.profile, &response, tick.now.wall);
         let context = self.context(tick);
-        let verdict = if self.progress.poll_url.is_some() {
-            classify::polled(&response, &context)
-        } else {
-            classify::answer(&response, &context)
+        let verdict = match self.progress.poll_url {
+            Some(_) if self.run.following => classify::followed(&response, &context),
+            Some(_) => classify::polled(&response, &context),
+            None => classify::answer(&response, &context),
         };
         if response.is_success() && response.content == Content::Lost {
             self.run.lost_success = Some(response.clone());
@@ -464,7 +369,11 @@ impl Machine {
     }
 
     fn failed(&mut self, failure: &Failure, tick: Tick) -> Decision {
-        let verdict = classify::failure(failure, &self.context(tick));
+        let verdict = if self.progress.poll_url.is_some() {
+            classify::poll_failed(failure)
+        } else {
+            classify::failure(failure, &self.context(tick))
+        };
         self.last = None;
         self.heed(verdict, None, tick)
     }
@@ -504,7 +413,11 @@ impl Machine {
             Action::TryAgain(again) if polling => self.poll_again(again, tick),
             Action::TryAgain(again) => self.try_again(again, tick),
             Action::StillRunning(hint) => self.still_running(hint, tick),
-            Action::Poll(url, hint) | Action::SeeOther(url, hint) => self.poll_at(url, hint, tick),
+            Action::Poll(url, hint) => self.poll_at(url, hint, tick),
+            Action::SeeOther(url, hint) => {
+                self.run.following = true;
+                self.poll_at(url, hint, tick)
+            }
             Action::Resend(url) => self.resend(url),
             Action::Reauthorise => {
                 self.progress.used.push(Once::Reauthorise);
@@ -597,11 +510,7 @@ impl Machine {
                 .window
                 .closes_within(pause.wait, &self.progress, &self.policy, tick.now)
         {
-            return if self.run.in_doubt {
-                self.attend(Reason::WindowClosed)
-            } else {
-                self.stop(tick)
-            };
+            return self.window_closed(tick);
         }
         let fits = pause.wait <= self.time_left(tick.now);
         if (pause.hinted && pause.wait > self.policy.defer_above)
@@ -642,7 +551,16 @@ impl Machine {
             return self.attend(Reason::Exhausted);
         }
         self.progress.not_before = None;
-        self.close(Phase::Waiting, Flush::Normal, End::NotSent)
+        self.close(Phase::Waiting, Flush::Normal, End::NotApplied)
+    }
+
+    /// Nothing may be sent any more; what was surely never sent can begin a new window later.
+    fn window_closed(&mut self, tick: Tick) -> Decision {
+        if self.run.in_doubt {
+            self.attend(Reason::WindowClosed)
+        } else {
+            self.stop(tick)
+        }
     }
 
     fn attend(&mut self, reason: Reason) -> Decision {

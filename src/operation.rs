@@ -44,7 +44,7 @@ pub(crate) struct State {
     pub(crate) held: Option<Receipt>,
     /// The exact body, if this process has it.
     pub(crate) body: Option<Arc<[u8]>>,
-    /// Whether this process began it, and so knows what it has sent.
+    /// Whether this process began it.
     pub(crate) begun_here: bool,
     /// Whether an attempt may have left, as far as this process and the journal know.
     pub(crate) maybe_sent: bool,
@@ -76,7 +76,7 @@ impl Operation {
 
     /// An operation that was in the journal already.
     pub(crate) fn found(client: Client, entry: Entry) -> Self {
-        let maybe_sent = entry.progress.maybe_applied;
+        let maybe_sent = machine::may_have_left(&entry.progress);
         let state = State {
             entry,
             held: None,
@@ -201,13 +201,9 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn cancel(&self) -> Result<Phase, Error> {
-        let unsent = {
-            let state = self.state();
-            state.begun_here
-                && !state.maybe_sent
-                && !self.client.0.flights.is_flying(self.key_of(&state))
-        };
-        self.change(|progress| machine::cancel(progress, unsent, None))
+        // We know that nothing was sent only of the very revision that we wrote when we began.
+        let held = self.state().held.as_ref().map(Receipt::revision);
+        self.change(|progress| machine::cancel(progress, held == Some(progress.revision), None))
             .await
     }
 
@@ -251,7 +247,7 @@ impl Operation {
     /// If it is not settled, or the journal refuses.
     pub async fn forget(&self) -> Result<(), Error> {
         self.check_damage()?;
-        let (slot, key) = (self.state().entry.slot, self.key());
+        let (slot, key) = self.handle();
         self.client
             .0
             .journal
@@ -267,9 +263,8 @@ impl Operation {
     pub async fn refresh(&self) -> Result<Phase, Error> {
         self.check_damage()?;
         let entry = self.client.0.load(self).await?;
-        let phase = entry.progress.phase;
-        self.state().entry = entry;
-        Ok(phase)
+        self.learn(&entry);
+        Ok(entry.progress.phase)
     }
 
     /// What happens to it from now on, as a stream.
@@ -287,7 +282,7 @@ impl Operation {
         if !entry.progress.phase.is_settled() {
             return Ok(None);
         }
-        self.client.0.recovered(&entry).map(Some)
+        self.client.0.recovered(self, &entry).map(Some)
     }
 
     /// What to show to people: on the screen before the first byte leaves.
@@ -332,12 +327,23 @@ impl Operation {
         self.damage
     }
 
+    /// How the journal finds the entry.
+    pub(crate) fn handle(&self) -> (u64, Key) {
+        let state = self.state();
+        (state.entry.slot, state.entry.key().clone())
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn key_of<'a>(&self, state: &'a State) -> &'a Key {
-        state.entry.key()
+    /// Takes in what the journal says now.
+    pub(crate) fn learn(&self, entry: &Entry) {
+        let mut state = self.state();
+        // What we hold was written by us, and not sent: there the journal is only careful.
+        let ours = state.held.as_ref().map(Receipt::revision) == Some(entry.progress.revision);
+        state.maybe_sent |= !ours && machine::may_have_left(&entry.progress);
+        state.entry = entry.clone();
     }
 
     fn check_damage(&self) -> Result<(), Error> {
@@ -368,12 +374,13 @@ impl Operation {
         self.check_damage()?;
         loop {
             let entry = self.client.0.load(self).await?;
-            let Some(progress) = change(&entry.progress) else {
+            let Some(mut progress) = change(&entry.progress) else {
                 let phase = entry.progress.phase;
-                self.state().entry = entry;
+                self.learn(&entry);
                 let ended = format!("the operation has ended already: {phase}");
                 return Err(self.blame(Error::new(ErrorKind::Ended(phase), ended)));
             };
+            progress.seen_at = progress.seen_at.max(self.client.0.clock.now().wall);
             let write = Write {
                 slot: entry.slot,
                 key: entry.key().clone(),
@@ -387,6 +394,7 @@ impl Operation {
                     let mut state = self.state();
                     state.entry = Entry { progress, ..entry };
                     state.held = None;
+                    self.client.0.flights.end_hold(state.entry.key());
                     return Ok(phase);
                 }
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
@@ -435,9 +443,13 @@ impl Drop for Operation {
     /// An operation that was begun and never sent is let go, so that anyone may take it at once.
     fn drop(&mut self) {
         let (client, state) = (&self.client.0, self.state());
-        if state.held.is_some() {
+        client.flights.end_hold(state.entry.key());
+        // Only the very revision that we wrote when we began is known to be unsent: another handle may
+        // have driven it since, even to its end.
+        let current = |receipt: &Receipt| receipt.revision() == state.entry.progress.revision;
+        if state.held.as_ref().is_some_and(current) {
             let progress = machine::release(&state.entry.progress, true);
-            client.let_go(&state.entry, progress);
+            client.let_go(&state.entry, &progress, Flush::Normal);
         }
     }
 }

@@ -1,14 +1,28 @@
-//! Every store passes the suite, and stores that break a rule do not.
+//! Every store passes the suite, stores that break a rule do not, and the SQLite journal refuses
+//! what it must not touch and notices what was done to it.
 #![cfg(all(feature = "sqlite", feature = "conformance"))]
-#![allow(missing_docs)]
+#![expect(clippy::unwrap_used, reason = "clippy knows tests, not their helpers")]
 
-use samekey::journal::conformance::{self, Stage};
-use samekey::journal::{Journal, JournalError, MemoryJournal, SqliteJournal};
+mod journals {
+    mod damage;
+    mod figures;
+    pub(crate) mod files;
+    mod lies;
+}
+
+use journals::files;
+use samekey::entry::{Entry, Phase};
+use samekey::journal::conformance::{self, Stage, sample, step};
+use samekey::journal::{
+    Begun, Flush, Journal, JournalError, JournalErrorKind, MemoryJournal, Query, Select,
+    SqliteJournal,
+};
 use samekey::seam::BoxFuture;
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-struct Memory(MemoryJournal);
+pub(crate) struct Memory(pub(crate) MemoryJournal);
 
 impl Stage for Memory {
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Journal>, JournalError>> {
@@ -42,6 +56,44 @@ impl Stage for Sqlite {
     }
 }
 
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Why opening `path` is refused.
+pub(crate) fn refusal(path: &Path) -> JournalError {
+    SqliteJournal::open(path).expect_err("it must not open")
+}
+
+pub(crate) async fn begin(journal: &SqliteJournal, intent: &str) -> Result<Entry, JournalError> {
+    let mut entry = sample(journal.owner(), "ann", intent, 0);
+    match journal.begin(entry.clone()).await? {
+        Begun::Created(receipt) => entry.slot = receipt.slot(),
+        other => panic!("{intent} is not new: {other:?}"),
+    }
+    Ok(entry)
+}
+
+pub(crate) async fn advance(
+    journal: &SqliteJournal,
+    entry: &mut Entry,
+    phase: Phase,
+    flush: Flush,
+) {
+    let mut write = step(entry, phase);
+    write.flush = flush;
+    entry.progress = write.progress.clone();
+    journal.record(write).await.unwrap();
+}
+
+pub(crate) async fn everything(journal: &SqliteJournal) -> Result<Vec<Entry>, JournalError> {
+    let listing = journal.list(Query::default()).await?;
+    match listing.damaged.first() {
+        Some(damaged) => Err(JournalError::unreadable(damaged.slot, damaged.error)),
+        None => Ok(listing.entries),
+    }
+}
+
 #[tokio::test]
 async fn memory_conforms() {
     let made = || Memory(MemoryJournal::new());
@@ -50,12 +102,143 @@ async fn memory_conforms() {
 
 #[tokio::test]
 async fn sqlite_conforms() {
-    let made = || Sqlite(tempfile::tempdir().unwrap());
-    assert_eq!(conformance::all(made).await, Ok(()));
+    assert_eq!(conformance::all(|| Sqlite(folder())).await, Ok(()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sqlite_conforms_on_several_threads() {
-    let made = || Sqlite(tempfile::tempdir().unwrap());
-    assert_eq!(conformance::all(made).await, Ok(()));
+    assert_eq!(conformance::all(|| Sqlite(folder())).await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_stale_write_in_a_batch_does_not_fail_the_others() {
+    let folder = folder();
+    let journal = SqliteJournal::open(folder.path().join("j")).unwrap();
+    let entry = begin(&journal, "a").await.unwrap();
+    let writes = (0..32).map(|i| {
+        let (journal, entry) = (journal.clone(), entry.clone());
+        tokio::spawn(async move {
+            if i % 2 == 0 {
+                let taken = journal.record(step(&entry, Phase::Waiting)).await;
+                taken.map(|_| ()).map_err(|error| error.kind())
+            } else {
+                begin(&journal, &format!("b/{i}"))
+                    .await
+                    .map(|_| ())
+                    .map_err(|error| error.kind())
+            }
+        })
+    });
+    let mut answers = Vec::new();
+    for write in writes.collect::<Vec<_>>() {
+        answers.push(write.await.unwrap());
+    }
+    let stale = answers
+        .iter()
+        .filter(|a| **a == Err(JournalErrorKind::Stale))
+        .count();
+    let taken = answers.iter().filter(|a| a.is_ok()).count();
+    assert_eq!((stale, taken), (15, 17));
+}
+
+#[tokio::test]
+async fn what_is_queued_when_the_last_handle_goes_is_still_written() {
+    let folder = folder();
+    let path = folder.path().join("j");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let mut waiting: Vec<_> = (0..50)
+        .map(|i| {
+            let entry = sample(journal.owner(), "ann", &format!("q/{i}"), 0);
+            let journal = journal.clone();
+            Box::pin(async move { journal.begin(entry).await })
+        })
+        .collect();
+    for begin in &mut waiting {
+        // Sent to the writer, and then nobody waits for it.
+        let polled = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(begin.as_mut().poll(context).is_pending())
+        });
+        polled.await;
+    }
+    drop(waiting);
+    drop(journal);
+    let journal = SqliteJournal::open(&path).unwrap();
+    assert_eq!(everything(&journal).await.unwrap().len(), 50);
+}
+
+#[tokio::test]
+async fn a_journal_of_version_1_is_resumed() {
+    let folder = folder();
+    let path = folder.path().join("j");
+    std::fs::copy("tests/fixtures/journal/v1.journal", &path).unwrap();
+    files::set_mode(&path, 0o600);
+    let journal = SqliteJournal::open(&path).unwrap();
+    let mut entries = everything(&journal).await.unwrap();
+    let seen: Vec<_> = entries
+        .iter()
+        .map(|e| {
+            (
+                &*e.frozen.intent,
+                e.progress.phase.name(),
+                e.progress.revision,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("paid", "succeeded", 2),
+            ("open", "ready", 1),
+            ("waiting", "waiting", 3)
+        ]
+    );
+    advance(&journal, &mut entries[1], Phase::Succeeded, Flush::Full).await;
+    let gone = sample(journal.owner(), "ann", "forgotten", 0);
+    assert!(matches!(journal.begin(gone).await, Ok(Begun::Tombstone(_))));
+    assert!(journal.check().await.unwrap().is_healthy());
+}
+
+/// Makes the fixture of the current version. Run it once, when the version is new:
+/// `cargo test --features conformance --test journals -- --ignored fixture`.
+#[tokio::test]
+#[ignore = "writes a fixture into the source tree"]
+async fn make_the_fixture_of_the_current_version() {
+    let folder = folder();
+    let path = folder.path().join("j");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let mut forgotten = begin(&journal, "forgotten").await.unwrap();
+    advance(&journal, &mut forgotten, Phase::Rejected, Flush::Full).await;
+    journal
+        .forget(forgotten.slot, forgotten.key().clone())
+        .await
+        .unwrap();
+    let mut paid = begin(&journal, "paid").await.unwrap();
+    advance(&journal, &mut paid, Phase::Succeeded, Flush::Normal).await;
+    begin(&journal, "open").await.unwrap();
+    let mut waiting = begin(&journal, "waiting").await.unwrap();
+    advance(&journal, &mut waiting, Phase::Sending, Flush::Normal).await;
+    advance(&journal, &mut waiting, Phase::Waiting, Flush::Full).await;
+    drop(journal);
+    assert!(
+        !folder.path().join("j-wal").exists(),
+        "the log must be copied"
+    );
+    std::fs::copy(&path, "tests/fixtures/journal/v1.journal").unwrap();
+}
+
+#[tokio::test]
+async fn unfinished_entries_are_listed_by_their_index_whatever_else_there_is() {
+    let folder = folder();
+    let journal = SqliteJournal::open(folder.path().join("j")).unwrap();
+    for i in 0..40 {
+        let mut entry = begin(&journal, &format!("{i}")).await.unwrap();
+        if i % 8 != 0 {
+            advance(&journal, &mut entry, Phase::Succeeded, Flush::Normal).await;
+        }
+    }
+    let query = Query {
+        select: Select::Unfinished,
+        ..Query::default()
+    };
+    assert_eq!(journal.list(query).await.unwrap().entries.len(), 5);
 }

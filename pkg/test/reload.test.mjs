@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openClient, stage, until } from "./harness.mjs";
 
-const QUICK = { base: 20, cap: 100, attemptTimeout: 5_000 };
+const QUICK = { base: 120, cap: 400, attemptTimeout: 5_000 };
 
 /** Begins and sends in the page, without waiting for the end. */
 const pay = (page, intent) =>
@@ -99,7 +99,7 @@ test("control: a page that keeps its key nowhere pays twice", { timeout: 60_000 
     const page = await open();
     await mock.fault("drop-after-commit*1");
     for (let load = 0; load < 2; load++) {
-      await openClient(page, { store: "memory", policy: { ...QUICK, base: 2_000 } });
+      await openClient(page, { store: "memory", policy: { ...QUICK, base: 2_000, cap: 4_000 } });
       await pay(page, "cart/1");
       await until(async () => (await mock.ledger()).effects.length === load + 1, "the effect");
       await page.reload();

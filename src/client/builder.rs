@@ -273,9 +273,24 @@ impl ClientBuilder {
             settled_for: self.settled_for,
             tombstones_for: self.tombstones_for,
             flights: Flights::default(),
+            parked: std::sync::Mutex::default(),
+            ended: std::sync::atomic::AtomicU64::default(),
             budgets: std::sync::Mutex::default(),
         })))
     }
+}
+
+/// Headers that belong to the connection.
+pub(crate) fn is_framing(name: &str) -> bool {
+    let framing = [
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "te",
+        "transfer-encoding",
+    ];
+    framing.contains(&name)
 }
 
 /// Names under which secrets travel. No setting makes the journal keep them.

@@ -1,32 +1,50 @@
 //! What is parked is taken up again when it is due, as long as the client lives.
 
 use super::{Client, Inner};
-use crate::entry::Entry;
 use crate::operation::Operation;
 use crate::platform;
 use crate::time::Timestamp;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 
-/// Resumes `entry` at `until`, if the client still lives then. Where nothing can be run in the
+/// Resumes `operation` at `until`, if the client still lives then. Where nothing can be run in the
 /// background, the next start does it.
-pub(super) fn later(client: &Client, entry: &Entry, until: Timestamp) {
-    let wait = until.since(client.0.clock.now().wall);
+pub(super) fn later(operation: &Operation, until: Timestamp) {
+    let inner = &operation.client.0;
+    let key = operation.key();
+    if !parked(inner).insert(key.clone()) {
+        return;
+    }
+    let wait = until.since(inner.clock.now().wall);
     let sleep = {
-        let clock = Arc::clone(&client.0.clock);
+        let clock = Arc::clone(&inner.clock);
         move || clock.sleep(wait.min(super::drive::LONGEST_SLEEP))
     };
-    let (client, entry) = (Arc::downgrade(&client.0), entry.clone());
+    let (entry, body) = {
+        let state = operation.state();
+        (state.entry.clone(), state.body.clone())
+    };
+    let client = Arc::downgrade(inner);
     platform::spawn(Box::pin(async move {
         loop {
             sleep().await;
             let Some(inner) = Weak::<Inner>::upgrade(&client) else {
                 return;
             };
-            if inner.clock.now().wall >= until {
-                // Whatever comes of it is in the journal, and told to those who listen there.
-                let _ = Operation::found(Client(inner), entry).resume().await;
-                return;
+            if inner.clock.now().wall < until {
+                continue;
             }
+            parked(&inner).remove(&key);
+            let operation = Operation::found(Client(inner), entry);
+            // The journal may not keep it; this process still has it.
+            operation.state().body = body;
+            // Whatever comes of it is in the journal, and told to those who listen there.
+            let _ = operation.resume().await;
+            return;
         }
     }));
+}
+
+/// The operations that this client will take up again by itself.
+fn parked(inner: &Inner) -> std::sync::MutexGuard<'_, std::collections::HashSet<crate::key::Key>> {
+    inner.parked.lock().unwrap_or_else(PoisonError::into_inner)
 }

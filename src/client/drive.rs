@@ -1,41 +1,35 @@
 //! The one loop: it carries out what the machine decides, and decides nothing itself.
 
-use super::{Asked, Inner};
-use crate::entry::{Entry, Kept, Owner, Phase, Progress, Receipt};
+use super::lease::{Acquired, Mine};
+use super::{Asked, Inner, is_framing};
+use crate::entry::{Entry, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
-use crate::journal::{Flush, JournalError, JournalErrorKind, Liveness, Write};
-use crate::machine::{self, Claim, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
+use crate::journal::{Flush, JournalError, JournalErrorKind};
+use crate::machine::{self, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
 use crate::message::{Content, Failure, FailureKind, Headers, Origin, Sent};
 use crate::operation::Operation;
 use crate::outcome::Outcome;
-use crate::seal::{Keeper, Part};
+use crate::retry::budget::Budget;
 use crate::trace;
 use crate::update::Update;
-use std::task::{Context, Waker};
 use std::time::Duration;
 
-/// How often a waiting process looks whether another one is done, at the least.
-const JOIN_EVERY: Duration = Duration::from_millis(200);
 /// A longer sleep is cut up, so that a laptop that was asleep notices when it wakes.
 pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(30);
-
-/// An entry that is ours to drive.
-struct Mine {
-    entry: Entry,
-    receipt: Receipt,
-    surely_unsent: bool,
-}
 
 impl Inner {
     /// Drives an operation until there is an end to report.
     pub(crate) async fn drive(&self, operation: &Operation) -> Result<Outcome, Error> {
         let key = operation.key();
         trace::within(&key, async {
-            let _flight = self.flights.enter(&key).await;
+            let (_flight, waited) = self.flights.enter(&key).await;
+            if waited && let Some(entry) = self.landed(operation).await? {
+                return self.conclude(operation, &entry);
+            }
             loop {
                 let mine = match self.acquire(operation).await? {
                     Acquired::Mine(mine) => mine,
-                    Acquired::Ended(entry) => return self.conclude(operation, entry),
+                    Acquired::Ended(entry) => return self.conclude(operation, &entry),
                 };
                 let mut ride = Ride::new(self, operation, *mine)?;
                 if let Some(end) = ride.run().await? {
@@ -45,178 +39,6 @@ impl Inner {
             }
         })
         .await
-    }
-
-    /// Gets the right to drive: at once for what we began, by a claim for all else.
-    async fn acquire(&self, operation: &Operation) -> Result<Acquired, Error> {
-        let held = {
-            let mut state = operation.state();
-            state
-                .held
-                .take()
-                .map(|receipt| (state.entry.clone(), receipt))
-        };
-        if let Some((entry, receipt)) = held {
-            return Ok(Acquired::Mine(Box::new(Mine {
-                entry,
-                receipt,
-                surely_unsent: true,
-            })));
-        }
-        let started = self.clock.now();
-        loop {
-            let entry = self.load(operation).await?;
-            {
-                let mut state = operation.state();
-                state.maybe_sent |= entry.progress.maybe_applied;
-                state.entry = entry.clone();
-            }
-            if entry.frozen.scope != self.scope {
-                return Err(operation.blame(other_scope(&entry, self)));
-            }
-            match self.claim(operation, &entry).await? {
-                Claimed::Mine(mine) => return Ok(Acquired::Mine(mine)),
-                Claimed::Closed => return Ok(Acquired::Ended(entry)),
-                Claimed::Again => continue,
-                Claimed::Held => {}
-            }
-            if self.clock.now().since(started) > self.policy.give_up_after {
-                return Err(operation.blame(held_elsewhere()));
-            }
-            operation.updates.tell(&Update::Joined);
-            let jitter = Duration::from_millis(self.dice.roll() % 200);
-            self.clock.sleep(JOIN_EVERY + jitter).await;
-        }
-    }
-
-    /// One try to claim an entry; a lost race means to look again.
-    async fn claim(&self, operation: &Operation, entry: &Entry) -> Result<Claimed, Error> {
-        let owner = entry.progress.owner;
-        let me = self.journal.owner();
-        let foreign = owner != Owner::NONE && owner != me;
-        let liveness = if foreign {
-            self.journal.liveness(owner).await?
-        } else {
-            Liveness::Dead
-        };
-        let now = self.clock.now().wall;
-        let progress = match machine::claim(entry, me, liveness, now) {
-            Claim::Take(progress) => *progress,
-            Claim::Held => return Ok(Claimed::Held),
-            Claim::NotYet(_) | Claim::Closed => return Ok(Claimed::Closed),
-        };
-        // What cannot be sent is not claimed.
-        operation.body()?;
-        self.profile_of(entry)?;
-        let url = progress.moved_to.as_deref().unwrap_or(&entry.frozen.url);
-        self.check_origin(url)
-            .map_err(|error| operation.blame(error))?;
-        let surely_unsent = !entry.progress.maybe_applied;
-        let claimed = Entry {
-            progress,
-            ..entry.clone()
-        };
-        match self.record(&claimed, &claimed.progress, Flush::Full).await {
-            Ok(receipt) => {
-                trace::claimed(&claimed, entry.progress.owner != Owner::NONE);
-                Ok(Claimed::Mine(Box::new(Mine {
-                    entry: claimed,
-                    receipt,
-                    surely_unsent,
-                })))
-            }
-            Err(error) if error.kind() == JournalErrorKind::Stale => Ok(Claimed::Again),
-            Err(error) => Err(operation.blame(error.into())),
-        }
-    }
-
-    /// The entry as the journal has it now.
-    pub(crate) async fn load(&self, operation: &Operation) -> Result<Entry, Error> {
-        let (slot, key) = (operation.state().entry.slot, operation.key());
-        match self.journal.load(slot, key).await {
-            Ok(Some(entry)) => Ok(entry),
-            Ok(None) => Err(operation.blame(Error::new(
-                ErrorKind::NotFound,
-                "the journal no longer has this operation: it was settled and reaped, or forgotten",
-            ))),
-            Err(error) => Err(operation.blame(error.into())),
-        }
-    }
-
-    async fn record(
-        &self,
-        entry: &Entry,
-        progress: &Progress,
-        flush: Flush,
-    ) -> Result<Receipt, JournalError> {
-        let mut progress = progress.clone();
-        if let Some(answer) = &mut progress.answer
-            && let Kept::Plain(bytes) = &answer.body
-        {
-            let mode = Keeper::mode_of(&entry.frozen.body);
-            let kept = self
-                .keeper
-                .keep(mode, bytes, &entry.frozen, Part::Answer, self.nonce());
-            answer.body = kept.unwrap_or(Kept::NotKept);
-        }
-        let write = Write {
-            slot: entry.slot,
-            key: entry.key().clone(),
-            expected: progress.revision - 1,
-            progress,
-            flush,
-        };
-        self.journal.record(write).await
-    }
-
-    /// Starts a write without waiting for it: a future that is dropped cannot await.
-    pub(crate) fn let_go(&self, entry: &Entry, progress: Progress) {
-        let mut write = Box::pin(self.journal.record(Write {
-            slot: entry.slot,
-            key: entry.key().clone(),
-            expected: progress.revision - 1,
-            progress,
-            flush: Flush::Normal,
-        }));
-        let _ = write.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    }
-
-    /// What an entry says that is closed to us.
-    fn conclude(&self, operation: &Operation, entry: Entry) -> Result<Outcome, Error> {
-        let progress = &entry.progress;
-        match progress.phase {
-            Phase::Succeeded | Phase::Rejected => self.recovered(&entry),
-            Phase::Attention(reason) => Err(operation.blame(Error::attention(reason))),
-            Phase::Abandoned => Err(operation.blame(Error::new(
-                ErrorKind::Ended(Phase::Abandoned),
-                "the operation was abandoned; begin another one under another intent",
-            ))),
-            _ => {
-                let until = progress.not_before.unwrap_or_default();
-                Err(operation.blame(Error::deferred(until, self.clock.now().wall)))
-            }
-        }
-    }
-
-    /// The outcome that a settled entry holds.
-    pub(crate) fn recovered(&self, entry: &Entry) -> Result<Outcome, Error> {
-        let answer = entry.progress.answer.as_ref();
-        let content = match answer.map(|answer| &answer.body) {
-            None | Some(Kept::NotKept) => Content::NotKept,
-            Some(Kept::Lost) => Content::Lost,
-            Some(Kept::TooLarge) => Content::TooLarge,
-            Some(kept) => match self.keeper.open(kept, &entry.frozen, Part::Answer)? {
-                Some(bytes) => Content::Whole(bytes),
-                None => Content::NotKept,
-            },
-        };
-        Ok(Outcome::of(entry, content, true))
-    }
-
-    /// 32 random bytes, of which a nonce is made.
-    pub(crate) fn nonce(&self) -> [u8; 32] {
-        let halves = [self.dice.key_bytes(), self.dice.key_bytes()];
-        std::array::from_fn(|i| halves[i / 16][i % 16])
     }
 
     async fn sleep(&self, wait: Duration) {
@@ -231,18 +53,6 @@ impl Inner {
     }
 }
 
-enum Acquired {
-    Mine(Box<Mine>),
-    Ended(Entry),
-}
-
-enum Claimed {
-    Mine(Box<Mine>),
-    Held,
-    Closed,
-    Again,
-}
-
 /// One run of the machine over one entry. Dropped before its end, it lets the entry go.
 struct Ride<'a> {
     inner: &'a Inner,
@@ -253,6 +63,10 @@ struct Ride<'a> {
     receipt: Option<Receipt>,
     refresh: bool,
     sending: bool,
+    /// A revision that the journal was told to write and has not answered for.
+    pending: Option<(Progress, Flush)>,
+    /// How many attempts the journal knew of when we last wrote: more are somebody else's.
+    noted: u32,
     over: bool,
 }
 
@@ -263,7 +77,10 @@ impl<'a> Ride<'a> {
             receipt,
             surely_unsent,
         } = mine;
-        let origin = inner.check_origin(&entry.frozen.url)?;
+        let origin = inner
+            .check_origin(&entry.frozen.url)
+            .map_err(|error| operation.blame(error))?;
+        let noted = entry.progress.attempts;
         let machine = Machine::new(Task {
             entry: entry.clone(),
             body: operation.body()?,
@@ -272,7 +89,7 @@ impl<'a> Ride<'a> {
             flush_all: inner.flush_all,
             surely_unsent,
         });
-        inner.with_budget(&origin, |budget, now| budget.deposit(now));
+        inner.with_budget(&origin, Budget::deposit);
         Ok(Ride {
             inner,
             operation,
@@ -282,6 +99,8 @@ impl<'a> Ride<'a> {
             receipt: Some(receipt),
             refresh: false,
             sending: false,
+            pending: None,
+            noted,
             over: false,
         })
     }
@@ -300,8 +119,14 @@ impl<'a> Ride<'a> {
             let decision = self.machine.step(event, tick);
             event = match decision {
                 Decision::Record { progress, flush } => {
-                    match self.inner.record(&self.entry, &progress, flush).await {
-                        Ok(receipt) => Event::Recorded(receipt),
+                    let (progress, _) = self.pending.insert((*progress, flush));
+                    let written = self.inner.record(&self.entry, progress, flush).await;
+                    let noted = self.pending.take().map(|(progress, _)| progress.attempts);
+                    match written {
+                        Ok(receipt) => {
+                            self.noted = noted.unwrap_or(self.noted);
+                            Event::Recorded(receipt)
+                        }
                         Err(error) => return self.not_recorded(error).await,
                     }
                 }
@@ -323,14 +148,14 @@ impl<'a> Ride<'a> {
         };
         let permit = permit.with_credentials(credentials);
         self.sending = true;
-        self.operation.state().maybe_sent = true;
+        let left_before = std::mem::replace(&mut self.operation.state().maybe_sent, true);
         let result = trace::attempt(attempt, self.inner.transport.send(permit)).await;
         self.sending = false;
         match result {
             Ok(response) => Event::Answered(response),
             Err(failure) => {
-                if failure.sent == Sent::No && !self.machine.in_doubt() {
-                    self.operation.state().maybe_sent = false;
+                if failure.sent == Sent::No {
+                    self.operation.state().maybe_sent = left_before;
                 }
                 Event::Failed(failure)
             }
@@ -370,10 +195,28 @@ impl<'a> Ride<'a> {
             scope: self.inner.scope.clone(),
             refresh,
         };
-        source.headers(asked).await.map_err(|error| {
-            let why = format!("the credentials callback failed: {error}");
-            Failure::new(FailureKind::Queued, Sent::No, why)
-        })
+        let failed = |why: String| Failure::new(FailureKind::Queued, Sent::No, why);
+        let lines = source
+            .headers(asked)
+            .await
+            .map_err(|error| failed(format!("the credentials callback failed: {error}")))?;
+        if let Some((name, _)) = lines.iter().find(|(name, _)| self.is_taken(name)) {
+            return Err(failed(format!(
+                "the credentials callback gave a line {name}, which the request has already; leave it \
+                 out"
+            )));
+        }
+        Ok(lines)
+    }
+
+    /// Whether the frozen request, or the transport, sets this header.
+    fn is_taken(&self, name: &str) -> bool {
+        let frozen = &self.entry.frozen;
+        let key = frozen
+            .key_line
+            .as_ref()
+            .map_or("idempotency-key", |(name, _)| name);
+        name.eq_ignore_ascii_case(key) || frozen.headers.get(name).is_some() || is_framing(name)
     }
 
     fn reauthorise(&mut self) -> Event {
@@ -405,8 +248,7 @@ impl<'a> Ride<'a> {
         });
         self.inner.sleep(wait).await;
         let inner = self.inner;
-        let may_retry =
-            !charge || inner.with_budget(&self.origin, |budget, now| budget.withdraw(now));
+        let may_retry = !charge || inner.with_budget(&self.origin, Budget::withdraw);
         Event::Woke { may_retry }
     }
 
@@ -418,7 +260,11 @@ impl<'a> Ride<'a> {
             End::Settled => {
                 let phase = self.machine.progress().phase;
                 self.operation.updates.tell(&Update::Settled(phase));
-                return Ok(self.outcome());
+                self.operation.client.reap_sometimes();
+                return match given_up(self.machine.progress()) {
+                    None => Ok(self.outcome()),
+                    Some(error) => Err(self.operation.blame(error)),
+                };
             }
             End::Attention(reason) => {
                 self.operation.updates.tell(&Update::Attention(reason));
@@ -426,10 +272,14 @@ impl<'a> Ride<'a> {
             }
             End::Deferred(until) => {
                 self.operation.updates.tell(&Update::Deferred { until });
-                super::deferred::later(&self.operation.client, &self.entry, until);
+                super::deferred::later(self.operation, until);
                 Error::deferred(until, self.inner.clock.now().wall)
             }
-            End::NotSent => Error::new(ErrorKind::NotSent, "nothing could be sent"),
+            End::NotApplied => Error::new(
+                ErrorKind::NotApplied,
+                "given up for now, and no attempt can have had an effect; it stays in the journal \
+                 and goes on under the same key when it is resumed",
+            ),
         };
         Err(self.operation.blame(error.because(self.machine.progress())))
     }
@@ -452,7 +302,7 @@ impl<'a> Ride<'a> {
     fn store_progress(&self) {
         let mut state = self.operation.state();
         state.entry.progress = self.machine.progress().clone();
-        state.maybe_sent = self.machine.in_doubt() || state.entry.progress.answer.is_some();
+        state.maybe_sent |= self.machine.in_doubt();
     }
 
     /// The journal did not take a write: somebody else wrote first, or it is in trouble.
@@ -475,17 +325,25 @@ impl<'a> Ride<'a> {
     }
 
     /// Somebody else moved the entry while the final answer came in: the first final word stands.
+    ///
+    /// Except where ours leans on nothing having left before and others have sent since: a refusal of
+    /// our attempt says nothing about theirs.
     async fn insist(&mut self) -> Result<Option<Outcome>, Error> {
+        let firm = self.machine.in_doubt();
         loop {
             let current = self.inner.load(self.operation).await?;
+            if !firm && current.progress.attempts > self.noted {
+                return self.step_aside().await;
+            }
             if current.progress.phase.is_settled() {
                 self.over = true;
                 self.operation.state().entry = current.clone();
-                return self.inner.conclude(self.operation, current).map(Some);
+                return self.inner.conclude(self.operation, &current).map(Some);
             }
             let mut progress = self.machine.progress().clone();
             progress.revision = current.progress.revision + 1;
             progress.epoch = current.progress.epoch + 1;
+            progress.attempts = progress.attempts.max(current.progress.attempts);
             match self.inner.record(&self.entry, &progress, Flush::Full).await {
                 Ok(_) => return self.finish(End::Settled).map(Some),
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
@@ -505,38 +363,38 @@ impl<'a> Ride<'a> {
         if current.progress.phase.is_open() {
             return Ok(None);
         }
-        self.inner.conclude(self.operation, current).map(Some)
+        self.inner.conclude(self.operation, &current).map(Some)
     }
 }
 
 impl Drop for Ride<'_> {
     fn drop(&mut self) {
-        if self.over || !self.machine.progress().phase.is_open() {
+        if self.over {
+            return;
+        }
+        // A write that nobody waits for any more may never have been started: start it again. If it
+        // was, this one bounces.
+        if let Some((progress, flush)) = self.pending.take() {
+            self.inner.let_go(&self.entry, &progress, flush);
+        }
+        if !self.machine.progress().phase.is_open() {
             return;
         }
         let surely_unsent = !self.sending && !self.machine.in_doubt();
         let progress = machine::release(self.machine.progress(), surely_unsent);
-        self.inner.let_go(&self.entry, progress.clone());
-        let mut state = self.operation.state();
-        state.entry.progress = progress;
-        state.maybe_sent = !surely_unsent;
+        self.inner.let_go(&self.entry, &progress, Flush::Normal);
+        self.operation.state().entry.progress = progress;
     }
 }
 
-fn other_scope(entry: &Entry, inner: &Inner) -> Error {
-    Error::new(
-        ErrorKind::OtherScope,
-        format!(
-            "the operation belongs to {}, and this client acts for {}: the server would take it for a \
-             new action. Nothing was sent now",
-            entry.frozen.scope, inner.scope
-        ),
-    )
-}
-
-fn held_elsewhere() -> Error {
-    Error::new(
-        ErrorKind::HeldElsewhere,
-        "another process is still working on this operation; ask again later",
-    )
+/// An operation that the transport refused for good before anything was sent: no server's word.
+pub(super) fn given_up(progress: &Progress) -> Option<Error> {
+    let no_answer = progress.answer.is_none() && progress.note.is_none();
+    (progress.phase == Phase::Rejected && no_answer).then(|| {
+        Error::new(
+            ErrorKind::Ended(Phase::Rejected),
+            "it was given up before anything was sent; mend the cause, then `repeat` it",
+        )
+        .because(progress)
+    })
 }

@@ -1,14 +1,18 @@
 //! One driver per operation within a process: the second caller waits for the first.
 
 use crate::key::Key;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// The operations that this client is driving right now.
+/// The operations that this client is driving right now, and those it holds ready.
 #[derive(Debug, Default)]
-pub(crate) struct Flights(Mutex<HashMap<Key, Arc<Landing>>>);
+pub(crate) struct Flights {
+    flying: Mutex<HashMap<Key, Arc<Landing>>>,
+    /// Begun here and neither sent nor touched by another handle since.
+    held: Mutex<HashSet<Key>>,
+}
 
 /// Holds an operation's place; dropping it lets the waiting ones go on.
 #[derive(Debug)]
@@ -21,23 +25,30 @@ pub(crate) struct Flight<'a> {
 struct Landing(Mutex<(bool, Vec<Waker>)>);
 
 impl Flights {
-    /// Takes the place of `key`, waiting until it is free.
-    pub(crate) async fn enter(&self, key: &Key) -> Flight<'_> {
+    /// Takes the place of `key`, waiting until it is free; also says whether it had to wait.
+    pub(crate) async fn enter(&self, key: &Key) -> (Flight<'_>, bool) {
+        let mut waited = false;
         loop {
             match self.try_enter(key) {
-                Ok(flight) => return flight,
+                Ok(flight) => return (flight, waited),
                 Err(landing) => landing.wait().await,
             }
+            waited = true;
         }
     }
 
-    /// Whether somebody in this process drives `key`.
-    pub(crate) fn is_flying(&self, key: &Key) -> bool {
-        lock(&self.0).contains_key(key)
+    /// Notes that what was begun under `key` is held ready by its handle.
+    pub(crate) fn hold(&self, key: &Key) {
+        lock(&self.held).insert(key.clone());
+    }
+
+    /// Ends that; says whether it was so until now.
+    pub(crate) fn end_hold(&self, key: &Key) -> bool {
+        lock(&self.held).remove(key)
     }
 
     fn try_enter(&self, key: &Key) -> Result<Flight<'_>, Arc<Landing>> {
-        let mut flying = lock(&self.0);
+        let mut flying = lock(&self.flying);
         if let Some(landing) = flying.get(key) {
             return Err(Arc::clone(landing));
         }
@@ -51,7 +62,7 @@ impl Flights {
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        let landing = lock(&self.flights.0).remove(&self.key);
+        let landing = lock(&self.flights.flying).remove(&self.key);
         if let Some(landing) = landing {
             let wakers = {
                 let mut state = lock(&landing.0);

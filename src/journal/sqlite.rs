@@ -4,6 +4,7 @@ mod check;
 mod faults;
 mod files;
 mod gate;
+mod mounts;
 mod opening;
 mod owners;
 mod reader;
@@ -50,6 +51,7 @@ pub struct SqliteOptions {
     patience: Duration,
     reserve: u64,
     accept_loss: bool,
+    network: bool,
 }
 
 impl Default for SqliteOptions {
@@ -58,6 +60,7 @@ impl Default for SqliteOptions {
             patience: Duration::from_secs(5),
             reserve: 1 << 20,
             accept_loss: false,
+            network: false,
         }
     }
 }
@@ -92,16 +95,39 @@ impl SqliteOptions {
         self.accept_loss = accept;
         self
     }
+
+    /// Opens a journal on a network file system all the same: for a share that only this machine
+    /// mounts. Off by default, as SQLite cannot keep two machines apart.
+    #[must_use]
+    pub fn network_file_system(mut self, allow: bool) -> SqliteOptions {
+        self.network = allow;
+        self
+    }
 }
 
 /// The durable journal for programs: one SQLite file, grade [`Grade::Device`].
 ///
-/// Any number of threads, handles and processes may use one file at once. Writes go through one
-/// thread per open journal, which commits all that waits in one transaction; a begin costs one sync
-/// of the disk when it is alone, and shares it with others when it is not.
+/// Any number of threads, handles and processes of one machine may use one file at once. Writes go
+/// through one thread per open journal, which commits all that waits in one transaction; a begin costs
+/// one sync of the disk when it is alone, and shares it with others when it is not. Futures need no
+/// particular runtime.
 ///
-/// Clones share one handle. Dropping the last one finishes what is queued and closes the file, which
-/// may take a few milliseconds.
+/// Clones share one handle. Opening and dropping the last clone block for some milliseconds: the one
+/// checks the file, the other finishes what is queued and closes it.
+///
+/// # Files
+/// All lie beside the journal and are readable by their owner only: `-wal` and `-shm` are SQLite's,
+/// `-lock` keeps writers apart and notes how far the journal had got, `-reserve` is space laid by for a
+/// full disk, and each process that has the journal open holds an `-owner-...` file. Move them together,
+/// and only while nobody has the journal open.
+///
+/// # What is noticed
+/// Every entry carries a digest that is checked whenever it is read, and its searchable columns are
+/// compared with it. The first to open a journal reads the log before SQLite does, as SQLite drops
+/// commits behind a flipped bit without a word, and compares the journal with the note in `-lock`, which
+/// shows a log that was removed and an old copy that was put back. Not noticed: an old copy of *all*
+/// files put back together; and beyond 4 MiB a flipped bit in an index over names, until
+/// [`check`](SqliteJournal::check) is run.
 ///
 /// ```
 /// use samekey::journal::{Journal, SqliteJournal};
@@ -142,7 +168,11 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let Some(link) = &self.writer else { return };
         // In a forked child there is no writing thread, and the parent's files are not ours.
-        if self.process == std::process::id() && link.jobs.send(Job::Close).is_ok() {
+        if self.process != std::process::id() {
+            return;
+        }
+        self.reader.stop(FAREWELL);
+        if link.jobs.send(Job::Close).is_ok() {
             let stopped = link.stopped.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = stopped.recv_timeout(FAREWELL);
         }
@@ -286,6 +316,23 @@ impl SqliteJournal {
     }
 }
 
+/// The most that SQLite is asked to keep in one piece; it could take four times as much.
+const LARGEST: usize = 256 << 20;
+
+/// One entry that SQLite cannot take must not fail a whole batch.
+fn fits(bytes: usize) -> Result<(), JournalError> {
+    if bytes <= LARGEST {
+        return Ok(());
+    }
+    Err(JournalError::new(
+        Kind::Unavailable,
+        format!(
+            "the entry has {bytes} bytes, and the journal keeps no more than {LARGEST} in one; keep \
+             only the fingerprint of such a body, or lower the cap on stored answers"
+        ),
+    ))
+}
+
 fn stopped(files: &Files) -> JournalError {
     JournalError::new(
         Kind::Unavailable,
@@ -308,6 +355,7 @@ impl Journal for SqliteJournal {
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         Box::pin(async move {
             let row = Box::new(NewRow::new(entry));
+            fits(row.bytes())?;
             self.write(|waiter| Job::Begin(row, waiter)).await
         })
     }
@@ -319,6 +367,7 @@ impl Journal for SqliteJournal {
             }
             let flush = write.flush;
             let update = Update::new(write.slot, write.key, write.expected, &write.progress);
+            fits(update.bytes())?;
             let update = Box::new(update);
             self.write(|waiter| Job::Record(update, flush, waiter))
                 .await
@@ -406,3 +455,6 @@ impl Journal for SqliteJournal {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

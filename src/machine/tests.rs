@@ -6,7 +6,7 @@ mod takeover;
 mod window_guard;
 
 use super::*;
-use crate::entry::{Grade, Scope, WindowSource};
+use crate::entry::{Entry, Grade, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 use crate::message::{FailureKind, Headers, Method, Sent};

@@ -78,6 +78,20 @@ fn may_be_retried(reason: Reason) -> bool {
     )
 }
 
+/// Whether an attempt may have left for the server, answered or not.
+///
+/// More than doubt: a refusal leaves none, and yet the request was there.
+#[must_use]
+pub fn may_have_left(progress: &Progress) -> bool {
+    let answered = || {
+        progress
+            .recent
+            .iter()
+            .any(|attempt| attempt.status.is_some())
+    };
+    progress.maybe_applied || progress.answer.is_some() || answered()
+}
+
 /// Lets an open entry go in an orderly way, so that anyone may take it at once.
 #[must_use]
 pub fn release(progress: &Progress, surely_unsent: bool) -> Progress {
@@ -85,7 +99,8 @@ pub fn release(progress: &Progress, surely_unsent: bool) -> Progress {
     new.owner = Owner::NONE;
     new.maybe_applied = !surely_unsent;
     if surely_unsent {
-        new.attempts = 0;
+        // The attempt that was about to leave did not; those that ended before it count.
+        new.attempts = new.recent.last().map_or(0, |last| last.number);
         new.phase = Phase::Ready;
     } else if new.phase == Phase::Ready {
         new.phase = Phase::Sending;
@@ -104,10 +119,11 @@ pub fn cancel(progress: &Progress, surely_unsent: bool, note: Option<&str>) -> O
     let mut new = step(progress);
     new.owner = Owner::NONE;
     new.note = note.map(Into::into);
-    new.phase = if surely_unsent || !progress.maybe_applied {
-        Phase::Abandoned
-    } else {
+    new.maybe_applied &= !surely_unsent;
+    new.phase = if new.maybe_applied {
         Phase::Attention(Reason::Cancelled)
+    } else {
+        Phase::Abandoned
     };
     Some(new)
 }

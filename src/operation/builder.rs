@@ -1,26 +1,30 @@
 //! Describing an operation, with every mistake named at once, and making it durable.
 
 use super::Operation;
-use crate::client::{Client, is_credential};
+use crate::client::{Client, is_credential, is_framing};
 use crate::entry::{Entry, Frozen, Kept, Progress, WindowSource};
 use crate::error::{Error, ErrorKind};
 use crate::fingerprint::Fingerprint;
 use crate::journal::{Begun, Tombstone};
 use crate::key::{Key, Reference};
+use crate::machine::may_have_left;
 use crate::message::{Headers, Method};
 use crate::profile::Profile;
-use crate::seal::{Body, Part};
+use crate::seal::{Body, Keeper, Part};
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest name of an action.
 const MAX_INTENT: usize = 512;
+/// Headers that are frozen with a request but do not make it another one: a new release of the
+/// program, or a new trace, asks for the same thing.
+const INCIDENTAL: [&str; 3] = ["user-agent", "x-correlation-id", "x-request-id"];
 /// The largest body that a journal takes.
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
 /// Describes an operation; [`begin`](OperationBuilder::begin) makes it durable.
-#[derive(Debug)]
 #[must_use = "an operation does nothing until it is begun and sent"]
 pub struct OperationBuilder {
     client: Client,
@@ -35,7 +39,7 @@ pub struct OperationBuilder {
     adopted: Option<Key>,
     window: Option<Duration>,
     profile: Profile,
-    keep: Body,
+    keep: Option<Body>,
     keyed: bool,
     problems: Vec<String>,
 }
@@ -49,7 +53,6 @@ impl OperationBuilder {
             ));
         }
         let profile = client.0.profiles.first().cloned().unwrap_or_default();
-        let keep = client.0.body;
         OperationBuilder {
             client,
             intent: intent.into(),
@@ -63,7 +66,7 @@ impl OperationBuilder {
             adopted: None,
             window: None,
             profile,
-            keep,
+            keep: None,
             keyed: true,
             problems,
         }
@@ -191,7 +194,7 @@ impl OperationBuilder {
 
     /// What the journal keeps of the body and the answer, if not the client's default.
     pub fn keep(mut self, keep: Body) -> Self {
-        self.keep = keep;
+        self.keep = Some(keep);
         self
     }
 
@@ -216,13 +219,12 @@ impl OperationBuilder {
         inner.check_origin(&self.url)?;
         let (frozen, body) = self.freeze(generation)?;
         let now = inner.clock.now().wall;
-        let (window, source) = match self.window {
-            Some(window) => (window, WindowSource::Operation),
-            None if self.profile.window_is_assumed() => {
-                (self.profile.window_for(&self.url), WindowSource::Assumed)
-            }
-            None => (self.profile.window_for(&self.url), WindowSource::Profile),
+        let source = match self.window {
+            Some(_) => WindowSource::Operation,
+            None if self.profile.window_is_assumed() => WindowSource::Assumed,
+            None => WindowSource::Profile,
         };
+        let window = self.effective_window();
         let progress = Progress::ready(inner.journal.owner(), now, window, source);
         let mut entry = Entry {
             slot: 0,
@@ -233,6 +235,7 @@ impl OperationBuilder {
             Begun::Created(receipt) => {
                 entry.slot = receipt.slot();
                 crate::trace::begun(&entry);
+                inner.flights.hold(entry.key());
                 Ok(Operation::begun(self.client, entry, receipt, body))
             }
             Begun::Exists(existing) => self.join(*existing, &entry),
@@ -254,21 +257,40 @@ impl OperationBuilder {
                  first, or say `even_if_unresolved`",
             )
             .about(reference)
-            .after(entry.progress.attempts, entry.progress.maybe_applied));
+            .after(entry.progress.attempts, may_have_left(&entry.progress)));
         }
         self.intent = entry.frozen.intent.clone();
         if self.method.is_none() {
+            let sent = previous.body().map_err(|error| match error.kind() {
+                ErrorKind::BodyNeeded => Error::new(
+                    ErrorKind::BodyNeeded,
+                    "the journal does not keep the body of the operation to repeat; give the repeat \
+                     its request again",
+                )
+                .about(reference),
+                _ => error,
+            })?;
+            self.profile = self.client.0.profile_of(&entry)?;
+            self.body = without_key(&sent, &entry, &self.profile);
             self.method = Some(entry.frozen.method);
             self.url = entry.frozen.url.clone();
             self.headers = entry.frozen.headers.clone();
-            self.keyed = entry.frozen.key_line.is_some() || self.profile.key_header().is_none();
-            self.profile = self.client.0.profile_of(&entry)?;
-            self.body = without_key(&previous.body()?, &entry, &self.profile);
+            self.keyed = entry.frozen.key_line.is_some() || *sent != *self.body;
+            self.keep = self.keep.or(Some(Keeper::mode_of(&entry.frozen.body)));
+            if entry.progress.window_source == WindowSource::Operation {
+                self.window = self.window.or(Some(entry.progress.window));
+            }
         }
         Ok(entry.frozen.generation + 1)
     }
 
+    fn effective_window(&self) -> Duration {
+        self.window
+            .unwrap_or_else(|| self.profile.window_for(&self.url))
+    }
+
     fn check(&mut self) -> Result<(), Error> {
+        let window = self.effective_window();
         let problems = &mut self.problems;
         if self.method.is_none() && problems.is_empty() {
             problems.push("no request was given; call `post(url)` or one of its like".into());
@@ -279,7 +301,7 @@ impl OperationBuilder {
                     "the header {name} looks like a credential, which the journal must not hold; \
                      give it to the client's `credentials`"
                 ));
-            } else if FRAMING.contains(&name) {
+            } else if is_framing(name) {
                 problems.push(format!(
                     "the header {name} is the transport's to set; remove it"
                 ));
@@ -309,10 +331,16 @@ impl OperationBuilder {
                 self.body.len()
             ));
         }
-        if let Some(window) = self.window {
-            problems.extend(self.client.0.policy.problems(window));
+        problems.extend(self.client.0.policy.problems(window));
+        let name = self.profile.name();
+        if !self.client.0.knows_profile(name) {
+            problems.push(format!(
+                "the client does not know the profile {name:?}, so a later run could not resume this; \
+                 give it to the client's builder with `profile`"
+            ));
         }
-        if let (Some(method), true) = (self.method, self.keyed)
+        // With PUT and DELETE a key is the caller's own wish.
+        if let (Some(method @ (Method::Post | Method::Patch)), true) = (self.method, self.keyed)
             && self.profile.knows_keys()
             && !self.profile.methods().contains(&method)
         {
@@ -352,6 +380,7 @@ impl OperationBuilder {
                 .map_err(|e| invalid(e.to_string()))?;
         }
         let identity = self.identity.as_ref().unwrap_or(&self.body);
+        let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
         let mut frozen = Frozen {
             key,
             scope: inner.scope.clone(),
@@ -363,20 +392,21 @@ impl OperationBuilder {
             key_line,
             body: Kept::NotKept,
             body_digest: Sha256::digest(&body).into(),
-            fingerprint: Fingerprint::of(method, &self.url, &self.headers, identity),
+            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
             profile: self.profile.name().into(),
             begun_at: inner.clock.now().wall,
         };
+        let keep = self.keep.unwrap_or(inner.body);
         frozen.body = inner
             .keeper
-            .keep(self.keep, &body, &frozen, Part::Body, inner.nonce())?;
+            .keep(keep, &body, &frozen, Part::Body, inner.nonce())?;
         Ok((frozen, body.into()))
     }
 
     /// This intent is taken: the same action if the request is the same, else a mistake.
     fn join(self, existing: Entry, wanted: &Entry) -> Result<Operation, Error> {
         let (old, new) = (&existing.frozen, &wanted.frozen);
-        let sent = existing.progress.maybe_applied;
+        let sent = may_have_left(&existing.progress);
         let refuse = |what: String| {
             Error::new(ErrorKind::FingerprintMismatch, what)
                 .about(old.key.reference())
@@ -407,16 +437,6 @@ impl OperationBuilder {
         Ok(operation)
     }
 }
-
-/// Headers that belong to the connection.
-const FRAMING: [&str; 6] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "te",
-    "transfer-encoding",
-];
 
 /// The body as the caller gave it, without a key that the profile placed inside.
 fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
@@ -452,4 +472,17 @@ fn sorted_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, serde
     let mut value = serde_json::to_value(value)?;
     value.sort_all_objects();
     serde_json::to_vec(&value)
+}
+
+impl fmt::Debug for OperationBuilder {
+    /// Without the body and the query: they are nobody's business.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperationBuilder")
+            .field("intent", &self.intent)
+            .field("method", &self.method)
+            .field("url", &crate::message::without_query(&self.url))
+            .field("headers", &self.headers)
+            .field("profile", &self.profile)
+            .finish_non_exhaustive()
+    }
 }

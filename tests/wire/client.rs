@@ -162,7 +162,7 @@ async fn t01_nobody_listens_and_nothing_was_sent() {
     let ran = run_with(server, &url, plain()).await;
     let error = ran.result.unwrap_err();
     assert!(error.nothing_was_sent(), "{error:?}");
-    assert_eq!(error.kind(), ErrorKind::NotSent);
+    assert_eq!(error.kind(), ErrorKind::NotApplied);
 }
 
 #[tokio::test]

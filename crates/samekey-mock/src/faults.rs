@@ -75,6 +75,12 @@ pub enum Fault {
     Portal,
     /// An informational answer (100), then a reset.
     ContinueThenReset,
+    /// Informational answers (100, 103, 103), then the real one.
+    EarlyHints,
+    /// The body comes one byte at a time, with so many milliseconds between them.
+    SlowBody(u64),
+    /// The work is done, and the body never ends.
+    EndlessBody,
 }
 
 /// Questionable values of Retry-After.

@@ -1,5 +1,6 @@
 //! The server: connections, and the faults that befall them.
 
+mod body;
 mod control;
 mod cors;
 mod serve;

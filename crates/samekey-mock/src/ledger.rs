@@ -41,6 +41,35 @@ pub enum Event {
 }
 
 impl Event {
+    /// Every event.
+    pub const ALL: &'static [Self] = &[
+        Self::Arrived,
+        Self::Reserved,
+        Self::Held,
+        Self::Effect,
+        Self::Stored,
+        Self::Released,
+        Self::Replayed,
+        Self::InFlight,
+        Self::Mismatch,
+        Self::Review,
+        Self::Expired,
+        Self::KeyMissing,
+        Self::KeyInvalid,
+        Self::Malformed,
+        Self::TooOld,
+        Self::Limited,
+        Self::StoreDown,
+        Self::Unprotected,
+        Self::Fenced,
+        Self::Crashed,
+        Self::Redirected,
+        Self::Gateway,
+        Self::Forgotten,
+        Self::Answered,
+        Self::Dropped,
+    ];
+
     /// What it means, in a few words.
     pub fn about(self) -> &'static str {
         match self {
@@ -142,6 +171,8 @@ pub struct KeyRow {
     pub state: Option<State>,
     /// When it was created, while the store knows.
     pub created: Option<Millis>,
+    /// When its present or last worker took it, while the store knows.
+    pub locked_at: Option<Millis>,
     /// The published end of its life, while the store knows.
     pub expires: Option<Millis>,
     /// How often something happened under it.
@@ -345,6 +376,7 @@ fn key_rows(rows: &Rows, requests: &[Request]) -> Vec<KeyRow> {
                 slot,
                 state: None,
                 created: None,
+                locked_at: None,
                 expires: None,
                 effects: 0,
                 requests: 0,
@@ -361,6 +393,7 @@ fn key_rows(rows: &Rows, requests: &[Request]) -> Vec<KeyRow> {
         let row = &mut order[at];
         row.state = Some(record.state);
         row.created = Some(record.created);
+        row.locked_at = Some(record.locked_at);
         row.expires = Some(record.expires);
     }
     for effect in &rows.effects {

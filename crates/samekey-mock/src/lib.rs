@@ -47,6 +47,6 @@ pub use mock::{Builder, Mock, StartError};
 pub use naughty::{Check, Naughty};
 pub use node::Reconciliation;
 pub use profile::Profile;
-pub use program::{Args, run};
+pub use program::{Args, run, serve};
 pub use routes::Coverage;
 pub use settings::Settings;

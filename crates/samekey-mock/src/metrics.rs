@@ -92,7 +92,7 @@ pub(crate) fn gauges(ledger: &Ledger, lock_limit: Millis, now: Millis, store_dow
         keys: ledger.keys().iter().filter(|k| k.state.is_some()).count(),
         in_flight: state(State::InFlight).count(),
         stale_locks: state(State::InFlight)
-            .filter(|k| k.created.is_some_and(|at| now - at >= lock_limit))
+            .filter(|k| k.locked_at.is_some_and(|at| now - at >= lock_limit))
             .count(),
         review: state(State::Review).count(),
         effects: ledger.effects().len(),
@@ -117,54 +117,54 @@ pub(crate) fn alerts(gauges: &Gauges, counts: &Counts) -> Vec<Alert> {
         (
             "duplicate-effects",
             gauges.duplicate_effects as u64,
-            "effects happened twice within the life of their key",
+            "effects that happened twice within the life of their key",
         ),
         (
             "store-down",
             u64::from(gauges.store_down),
-            "the key store is down: every write is refused",
+            "the key store is down and every write is refused",
         ),
         (
             "unprotected",
             total(Event::Unprotected),
-            "requests ran without any key",
+            "requests that ran without any key",
         ),
         (
             "dead-letters",
             gauges.dead_letters as u64,
-            "messages never reached the payment processor",
+            "messages that never reached the payment processor",
         ),
         (
             "keys-in-review",
             gauges.review as u64,
-            "keys wait for a person",
+            "keys that wait for a person",
         ),
         (
             "stale-locks",
             gauges.stale_locks as u64,
-            "keys are in flight for longer than the limit",
+            "keys in flight for longer than the limit",
         ),
         (
             "reruns-after-expiry",
             gauges.reruns_after_expiry as u64,
-            "retries came after their key was forgotten and ran again",
+            "retries that came after their key was forgotten and ran again",
         ),
         (
             "mismatches",
             total(Event::Mismatch),
-            "requests reused a key with another body: a client has a bug",
+            "requests that reused a key with another body (a client has a bug)",
         ),
         (
             "key-limit",
             total(Event::Limited),
-            "requests were refused because a tenant has too many keys",
+            "requests refused because a tenant has too many keys",
         ),
     ];
     let firing = rows.into_iter().filter(|(_, count, _)| *count > 0);
     firing
         .map(|(name, count, says)| Alert {
             name,
-            says: format!("{count} {says}"),
+            says: format!("{says}: {count}"),
         })
         .collect()
 }

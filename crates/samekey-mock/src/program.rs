@@ -93,6 +93,13 @@ fn range(text: &str) -> Result<(u64, u64), String> {
     crate::faults::parse_range(text).ok_or_else(|| "write it as 50..500".to_owned())
 }
 
+impl Args {
+    /// Whether only the lists of faults and switches are asked for.
+    pub fn wants_list(&self) -> bool {
+        self.list
+    }
+}
+
 /// Runs the program until it is told to stop (Ctrl-C or a termination signal).
 ///
 /// # Errors
@@ -102,21 +109,37 @@ pub async fn run(args: Args) -> Result<(), Box<dyn std::error::Error + Send + Sy
         list();
         return Ok(());
     }
-    let port_file = args.port_file.clone();
     let public = args.let_strangers_in.is_some();
+    let stopping = |mock: &Mock| {
+        println!(
+            "stopping; {} effects in the ledger",
+            mock.ledger().effects().len()
+        );
+    };
+    serve(args, |mock| banner(mock, public), stopping).await
+}
+
+/// [`run`] for programs that say in their own words that the mock has started and that it stops.
+///
+/// # Errors
+/// When it cannot start, or the port file cannot be written.
+pub async fn serve(
+    args: Args,
+    started: impl FnOnce(&Mock),
+    stopping: impl FnOnce(&Mock),
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let port_file = args.port_file.clone();
+    let stop = Stop::listen()?;
     let mock = start(args).await?;
-    banner(&mock, public);
+    started(&mock);
     if let Some(path) = port_file {
         // Written aside and renamed, so that a script never reads half a number.
         let aside = path.with_extension("part");
         std::fs::write(&aside, format!("{}\n", mock.address().port()))?;
         std::fs::rename(&aside, &path)?;
     }
-    asked_to_stop().await;
-    println!(
-        "stopping; {} effects in the ledger",
-        mock.ledger().effects().len()
-    );
+    stop.asked().await;
+    stopping(&mock);
     mock.shutdown().await;
     Ok(())
 }
@@ -189,17 +212,40 @@ fn list() {
     }
 }
 
-async fn asked_to_stop() {
+/// Ctrl-C or a termination signal. Listening begins when this is made, so that a signal right after
+/// the banner is not missed.
+struct Stop {
     #[cfg(unix)]
-    {
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Stop {
+    #[cfg(unix)]
+    fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut term) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    #[cfg(unix)]
+    async fn asked(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
-    let _ = tokio::signal::ctrl_c().await;
+
+    #[cfg(not(unix))]
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    async fn asked(self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }

@@ -221,3 +221,6 @@ pub fn spellings(hex12: &str) -> Vec<String> {
         .map(|(a, b)| format!("{a}-{b}"));
     dashed.into_iter().chain([hex12.to_owned()]).collect()
 }
+
+#[cfg(test)]
+mod tests;

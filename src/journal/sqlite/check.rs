@@ -3,9 +3,10 @@
 use super::files::Files;
 use super::reserve::Reserve;
 use super::rows::{self, Stored};
+use super::schema::Nature;
 use super::stamp::Stamp;
 use super::{SqliteOptions, opening, owners, schema};
-use crate::journal::{JournalError, Liveness};
+use crate::journal::{JournalError, JournalErrorKind as Kind, Liveness};
 use rusqlite::Connection;
 use std::fmt;
 use std::fs::File;
@@ -214,5 +215,14 @@ fn on_owners(report: &mut SqliteReport, files: &Files) {
 /// Refuses a path that cannot be looked at.
 pub(super) fn readable(files: &Files, options: &SqliteOptions) -> Result<(), JournalError> {
     let connection = schema::connect_to_read(&files.journal, options.patience)?;
-    schema::nature(&files.journal, &connection).map(|_| ())
+    match schema::nature(&files.journal, &connection)? {
+        Nature::Journal(_) => Ok(()),
+        Nature::Blank => Err(JournalError::new(
+            Kind::Blank,
+            format!(
+                "nothing was ever written to the journal {}; there is nothing to look at yet",
+                files.journal.display()
+            ),
+        )),
+    }
 }

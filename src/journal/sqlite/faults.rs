@@ -8,7 +8,12 @@ use std::path::Path;
 /// An error of SQLite about the journal at `path`.
 pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> JournalError {
     let path = path.display();
+    let extended = error.sqlite_extended_error_code();
     let (kind, message) = match error.sqlite_error_code() {
+        // No room for the index of the log, which SQLite reports as a failure of the disk.
+        Some(_) if extended == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) => {
+            (Kind::Full, full(&path))
+        }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             Kind::Busy,
             format!(
@@ -16,10 +21,7 @@ pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> JournalError {
                  it open"
             ),
         ),
-        Some(ErrorCode::DiskFull) => (
-            Kind::Full,
-            format!("the disk is full: the journal {path} cannot grow; free some space"),
-        ),
+        Some(ErrorCode::DiskFull) => (Kind::Full, full(&path)),
         Some(ErrorCode::ReadOnly) => (Kind::ReadOnly, read_only(&path)),
         Some(ErrorCode::DatabaseCorrupt) => (
             Kind::Corrupt,
@@ -55,6 +57,10 @@ pub(super) fn system(doing: &str, path: &Path, error: io::Error) -> JournalError
         ),
     };
     JournalError::new(kind, message).caused_by(error)
+}
+
+fn full(path: &impl std::fmt::Display) -> String {
+    format!("the disk is full: the journal {path} cannot grow. Free some space")
 }
 
 fn read_only(path: &impl std::fmt::Display) -> String {

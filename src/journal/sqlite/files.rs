@@ -68,7 +68,12 @@ impl Files {
         if folder.exists() {
             return Ok(());
         }
-        private::folder(folder).map_err(|error| faults::system("make the folder", folder, error))
+        match private::folder(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(faults::system("make the folder", folder, error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks what is there. Returns the length of the journal's file, if there is one.

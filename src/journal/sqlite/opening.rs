@@ -8,7 +8,7 @@ use super::schema::{self, Nature};
 use super::stamp::Stamp;
 use super::wal::{self, Audit};
 use super::writer::{self, Writer};
-use super::{SqliteOptions, faults};
+use super::{SqliteOptions, faults, mounts};
 use crate::journal::{JournalError, JournalErrorKind as Kind};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::HashSet;
@@ -38,6 +38,9 @@ pub(super) fn writer(
 ) -> Result<Writer, JournalError> {
     schema::check_version()?;
     files.make_folder()?;
+    if !options.network {
+        refuse_network(files)?;
+    }
     files.inspect()?;
     let gate = Gate::open(files.lock.clone())?;
     let turn = gate.enter(options.patience)?;
@@ -90,6 +93,20 @@ pub(super) fn writer(
         poison: None,
         proof,
     })
+}
+
+fn refuse_network(files: &Files) -> Result<(), JournalError> {
+    let Some(kind) = mounts::remote(files.folder()) else {
+        return Ok(());
+    };
+    Err(JournalError::new(
+        Kind::Unavailable,
+        format!(
+            "{} lies on a network file system ({kind}), where SQLite cannot keep processes apart; \
+             put the journal on a local disk",
+            files.folder().display()
+        ),
+    ))
 }
 
 /// What speaks against opening a journal.

@@ -69,6 +69,12 @@ impl Proof {
         }
     }
 
+    /// As if the last beat had been long ago.
+    #[cfg(test)]
+    pub(super) fn age(&mut self) {
+        self.last = Timestamp::default();
+    }
+
     fn beat(&mut self) -> io::Result<()> {
         self.last = wall_clock();
         let note = format!("{:020} {}\n", self.last.as_millis(), std::process::id());

@@ -5,7 +5,7 @@ use super::files::Files;
 use super::schema;
 use crate::journal::JournalError;
 use rusqlite::Connection;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -17,7 +17,14 @@ type Task = Box<dyn FnOnce(&Connection) + Send>;
 pub(super) struct Reader {
     files: Files,
     patience: Duration,
-    tasks: Mutex<Option<Sender<Task>>>,
+    running: Mutex<Option<Running>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    tasks: Sender<Task>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
 }
 
 impl Reader {
@@ -25,7 +32,7 @@ impl Reader {
         Reader {
             files,
             patience,
-            tasks: Mutex::new(None),
+            running: Mutex::new(None),
         }
     }
 
@@ -44,31 +51,43 @@ impl Reader {
     }
 
     fn submit(&self, task: Task) -> Result<(), JournalError> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = match tasks.as_ref() {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let task = match running.as_ref() {
             None => task,
-            Some(running) => match running.send(task) {
+            Some(thread) => match thread.tasks.send(task) {
                 Ok(()) => return Ok(()),
                 Err(mpsc::SendError(task)) => task,
             },
         };
-        self.start(&mut tasks, task)
+        *running = Some(self.start(task)?);
+        Ok(())
     }
 
-    fn start(&self, tasks: &mut Option<Sender<Task>>, first: Task) -> Result<(), JournalError> {
+    fn start(&self, first: Task) -> Result<Running, JournalError> {
         let connection = schema::connect_to_read(&self.files.journal, self.patience)?;
-        let (sender, receiver) = mpsc::channel::<Task>();
+        let (tasks, queue) = mpsc::channel::<Task>();
+        let (end, ended) = mpsc::channel();
         let spawned = std::thread::Builder::new()
             .name("samekey-reader".into())
             .spawn(move || {
-                for task in receiver {
+                for task in queue {
                     task(&connection);
                 }
+                drop(connection);
+                drop::<Sender<()>>(end);
             });
         spawned
             .map_err(|error| faults::system("start a thread for", &self.files.journal, error))?;
-        let _ = sender.send(first);
-        *tasks = Some(sender);
-        Ok(())
+        let _ = tasks.send(first);
+        Ok(Running { tasks, ended })
+    }
+
+    /// Ends the thread, so that the writer can be the last to close the file.
+    pub(super) fn stop(&self, patience: Duration) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Running { tasks, ended }) = running.take() {
+            drop(tasks);
+            let _ = ended.recv_timeout(patience);
+        }
     }
 }

@@ -88,6 +88,11 @@ impl NewRow {
         }
     }
 
+    /// The larger of its two parts.
+    pub(super) fn bytes(&self) -> usize {
+        self.frozen.len().max(self.progress.len())
+    }
+
     /// Inserts it, unless the name is taken. Returns its slot.
     pub(super) fn insert(&self, connection: &Connection) -> Result<Option<i64>> {
         let (frozen, progress) = (&self.entry.frozen, &self.entry.progress);
@@ -151,6 +156,11 @@ impl Update {
             progress: progress.encode(&key),
             key,
         }
+    }
+
+    /// What it writes.
+    pub(super) fn bytes(&self) -> usize {
+        self.progress.len()
     }
 
     /// Writes it, if the row is still at the expected revision. Returns the state that it had.

@@ -105,25 +105,59 @@ pub(super) fn connect(path: &Path, patience: Duration) -> Result<Connection, Jou
 pub(super) fn connect_to_read(path: &Path, patience: Duration) -> Result<Connection, JournalError> {
     let fault = |error| faults::sqlite(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
-    connection.busy_timeout(patience).map_err(fault)?;
-    // Whoever only looks must not tidy up behind the others.
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .map_err(fault)?;
-    for (name, value) in [
-        ("mmap_size", "0"),
-        ("trusted_schema", "OFF"),
-        ("cell_size_check", "ON"),
-    ] {
-        connection
-            .pragma_update_and_check(None, name, value, |_| Ok(()))
-            .or_else(|error| match error {
-                rusqlite::Error::QueryReturnedNoRows => Ok(()),
-                error => Err(fault(error)),
-            })?;
+    let plain = Connection::open_with_flags(path, flags).and_then(|it| careful(it, patience));
+    match plain {
+        // On a disk that cannot be written SQLite finds no place for the index of its log. Without a
+        // log it needs none, and nobody can change the file.
+        Err(error) if cannot_open(&error) && !has_log(path) => {
+            let flags = flags | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(immutable(path), flags)
+                .and_then(|it| careful(it, patience))
+                .map_err(fault)
+        }
+        plain => plain.map_err(fault),
     }
+}
+
+/// Sets a reading connection up, and reads once to see whether it can.
+fn careful(connection: Connection, patience: Duration) -> rusqlite::Result<Connection> {
+    connection.busy_timeout(patience)?;
+    // Whoever only looks must not tidy up behind the others.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    for setting in [
+        "mmap_size = 0",
+        "trusted_schema = OFF",
+        "cell_size_check = ON",
+    ] {
+        connection.execute_batch(&format!("PRAGMA {setting}"))?;
+    }
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
+}
+
+fn cannot_open(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
+    let code = error.sqlite_error_code();
+    matches!(code, Some(CannotOpen | ReadOnly | SystemIoFailure))
+}
+
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+}
+
+fn immutable(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for c in path.to_string_lossy().chars() {
+        match c {
+            '%' => uri.push_str("%25"),
+            '?' => uri.push_str("%3f"),
+            '#' => uri.push_str("%23"),
+            plain => uri.push(plain),
+        }
+    }
+    uri + "?immutable=1"
 }
 
 /// Reads every setting back.

@@ -30,7 +30,7 @@ pub(super) struct Unread {
     pub(super) last_row: u64,
     /// The count of commits that it wrote down, if it did.
     pub(super) commits: u64,
-    /// Whether something was written after it, which nobody did before it was on the disk.
+    /// Whether something was written right after it, which nobody did before it was on the disk.
     pub(super) was_synced: bool,
 }
 
@@ -47,42 +47,67 @@ pub(super) fn audit(path: &Path, meta: u32) -> io::Result<Audit> {
     if !filled(&mut file, &mut header)? {
         return Ok(Audit::default());
     }
+    let little = word(&header) & 1 == 0;
     let mut sums = Checksum::of(&header);
-    let mut salts = sums.is_some().then(|| salts(&header[16..]));
+    let mut salts = sums.is_some().then(|| self::salts(&header[16..]));
     let mut frame = vec![0; FRAME + page_size(&header)];
     let mut audit = Audit::default();
-    let mut pending = Unread::default();
-    let mut pending_frames = 0;
+    let mut behind = Behind::default();
     while filled(&mut file, &mut frame)? {
         let (head, page) = frame.split_at(FRAME);
         let found = self::salts(&head[8..]);
         if *salts.get_or_insert(found) != found || found == (0, 0) {
-            sums = None;
+            (sums, behind.before) = (None, None);
             continue;
         }
         let commits = word(&head[4..]) != 0;
-        if let Some(valid) = &mut sums {
-            valid.add(&head[..8]);
-            valid.add(page);
-            if valid.is(&head[16..]) {
-                audit.read += u32::from(commits);
-                continue;
-            }
+        let is_next = sums.is_some_and(|before| before.leads_to(head, page));
+        if is_next {
+            audit.read += u32::from(commits);
+        } else {
             sums = None;
+            behind.take(head, page, meta, &mut audit.unread);
         }
-        if pending_frames == 0
-            && let Some(last) = audit.unread.last_mut()
+        let stored = Checksum {
+            little,
+            sums: self::salts(&head[16..]),
+        };
+        behind.before = Some(stored);
+        sums = is_next.then_some(stored);
+    }
+    Ok(audit)
+}
+
+/// What is gathered behind the point where SQLite stops reading.
+#[derive(Default)]
+struct Behind {
+    /// The checksum that the frame before carries.
+    before: Option<Checksum>,
+    /// The commit whose frames are being read, and how many were.
+    commit: Unread,
+    frames: u32,
+}
+
+impl Behind {
+    fn take(&mut self, head: &[u8], page: &[u8], meta: u32, unread: &mut Vec<Unread>) {
+        // A process that was killed in the middle of a commit leaves frames that others write over
+        // in part. What is left of those does not follow from the frame before it.
+        let follows = self
+            .before
+            .is_some_and(|before| before.leads_to(head, page));
+        if follows
+            && self.frames == 0
+            && let Some(last) = unread.last_mut()
         {
             last.was_synced = true;
         }
-        pending_frames += 1;
-        pending.look_at(word(head), page, meta);
-        if commits {
-            audit.unread.push(std::mem::take(&mut pending));
-            pending_frames = 0;
+        self.frames += 1;
+        self.commit.look_at(word(head), page, meta);
+        if word(&head[4..]) != 0 {
+            unread.push(std::mem::take(&mut self.commit));
+            self.frames = 0;
         }
     }
-    Ok(audit)
 }
 
 impl Unread {
@@ -170,6 +195,13 @@ impl Checksum {
         };
         checksum.add(&header[..24]);
         checksum.is(&header[24..]).then_some(checksum)
+    }
+
+    /// Whether a frame was written right after the one with this checksum.
+    fn leads_to(mut self, head: &[u8], page: &[u8]) -> bool {
+        self.add(&head[..8]);
+        self.add(page);
+        self.is(&head[16..])
     }
 
     fn add(&mut self, bytes: &[u8]) {

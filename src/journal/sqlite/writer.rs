@@ -162,14 +162,23 @@ impl Writer {
             for job in batch.drain(..) {
                 job.tell();
             }
+            // Nobody waits for this, and it takes the longest.
+            if self.unseen_pages >= LOOK_AFTER && self.full {
+                self.unseen_pages = 0;
+                self.checkpoint_if_long();
+            }
         }
         self.close();
     }
 
     /// Gives every job of the batch its answer.
     fn settle(&mut self, batch: &mut [Job]) {
-        if !self.reserve.is_whole() && self.reserve.fill().is_err() {
-            return self.settle_tight(batch);
+        if !self.reserve.is_whole() {
+            // Filling it up is tried only for somebody who needs it, as it takes what is free.
+            let wanted = batch.iter().any(|job| matches!(job, Job::Begin(..)));
+            if !wanted || self.reserve.fill().is_err() {
+                return self.settle_tight(batch);
+            }
         }
         match self.commit(batch) {
             Err(error) if error.kind() == Kind::Full => {
@@ -190,6 +199,8 @@ impl Writer {
         if !old.is_empty() {
             let committed = self.commit(old);
             refuse_on_error(old, committed);
+            // A log that is copied is written over from its start, and need not grow.
+            self.checkpoint("PASSIVE");
         }
     }
 
@@ -206,6 +217,9 @@ impl Writer {
         let tally = match done {
             Ok(tally) => tally,
             Err(error) => {
+                if !self.connection.is_autocommit() {
+                    let _ = self.connection.execute_batch("ROLLBACK");
+                }
                 drop(turn);
                 return Err(self.failed(error));
             }
@@ -220,18 +234,16 @@ impl Writer {
         drop(turn);
         self.remember(batch);
         self.unseen_pages += 4 + 2 * i64::from(tally.written);
-        if full && self.unseen_pages >= LOOK_AFTER {
-            self.unseen_pages = 0;
-            self.checkpoint_if_long();
+        if batch.iter().any(|job| matches!(job, Job::Forget(..))) {
+            // What was forgotten must not live on in the log. Readers may be in the way; then it
+            // goes when the log is next overwritten.
+            self.checkpoint("TRUNCATE");
         }
         Ok(())
     }
 
     fn failed(&mut self, error: rusqlite::Error) -> JournalError {
         let ours = faults::sqlite(&self.files.journal, error);
-        if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
-        }
         // Full and busy left everything as it was. After anything else nobody can say what the
         // disk holds: the system may forget a failed write and call the next one a success.
         if matches!(ours.kind(), Kind::Full | Kind::Busy) {
@@ -251,9 +263,13 @@ impl Writer {
         let Ok((_, logged, copied)) = looked else {
             return;
         };
-        if logged - copied >= CHECKPOINT
-            && let Err(error) = checkpoint(&self.connection, "PASSIVE")
-        {
+        if logged - copied >= CHECKPOINT {
+            self.checkpoint("PASSIVE");
+        }
+    }
+
+    fn checkpoint(&mut self, mode: &str) {
+        if let Err(error) = checkpoint(&self.connection, mode) {
             // The batch is safe in the log. A full disk will say so again; the rest is poison.
             self.failed(error);
         }

@@ -88,7 +88,7 @@ fn a_server_that_was_never_reached_leaves_the_operation_open_and_unsent() {
     assert_sends(&s.tell_and_wait(refused_connection()), 2);
     assert_eq!(
         s.tell_and_wait(refused_connection()),
-        Wants::Finish(End::NotSent)
+        Wants::Finish(End::NotApplied)
     );
     let (progress, _) = s.last_written();
     assert!(progress.phase.is_open() && !progress.maybe_applied);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::store::{Effect, MemoryStore, Shop as _, SqliteStore, Store};
+use crate::store::{Effect, MemoryStore, SqliteStore, Store};
 
 const HOUR: Millis = 3_600_000;
 

@@ -76,6 +76,9 @@ impl Fault {
             Self::ClockJump(3600),
             Self::Portal,
             Self::ContinueThenReset,
+            Self::EarlyHints,
+            Self::SlowBody(20),
+            Self::EndlessBody,
         ]
     }
 
@@ -113,6 +116,9 @@ impl Fault {
             Self::ClockJump(_) => "clock-jump",
             Self::Portal => "portal",
             Self::ContinueThenReset => "continue-then-reset",
+            Self::EarlyHints => "early-hints",
+            Self::SlowBody(_) => "slow-body",
+            Self::EndlessBody => "endless-body",
         }
     }
 }
@@ -124,7 +130,7 @@ impl fmt::Display for Fault {
             Self::CutHead(n) | Self::CutBody(n) => write!(f, ":{n}"),
             Self::Delay(low, high) if low == high => write!(f, ":{low}"),
             Self::Delay(low, high) => write!(f, ":{low}..{high}"),
-            Self::SlowWork(ms) | Self::DelayAnswer(ms) => write!(f, ":{ms}"),
+            Self::SlowWork(ms) | Self::DelayAnswer(ms) | Self::SlowBody(ms) => write!(f, ":{ms}"),
             Self::Status(s) | Self::StatusAfterCommit(s) => write!(f, ":{s}"),
             Self::RedirectSame(s) | Self::RedirectCross(s) => write!(f, ":{s}"),
             Self::RetryAfter(hint) => write!(f, ":{}", hint.name()),
@@ -197,6 +203,7 @@ impl FromStr for Fault {
             }
             Self::SlowWork(_) => Self::SlowWork(number()?),
             Self::DelayAnswer(_) => Self::DelayAnswer(number()?),
+            Self::SlowBody(_) => Self::SlowBody(number()?),
             Self::Status(_) => Self::Status(status()?),
             Self::StatusAfterCommit(_) => Self::StatusAfterCommit(status()?),
             Self::RedirectSame(_) => Self::RedirectSame(status()?),

@@ -101,6 +101,7 @@ async fn state(node: &Node) -> Value {
         .map(|n| json!({ "name": n.name(), "about": n.about(), "on": settings.naughty.has(*n) }));
     json!({
         "node": node.name,
+        "version": *node.log.listen().borrow(),
         "profile": settings.profile.name(),
         "file": settings.file.as_ref().map(|path| path.display().to_string()),
         "now": node.now(),

@@ -2,6 +2,7 @@
 
 mod trouble;
 
+use super::body::Body;
 use super::wire::{Cut, End, Scissors, Wire};
 use super::{control, cors};
 use crate::answer::Answer;
@@ -11,7 +12,7 @@ use crate::ledger::{Event, Request};
 use crate::node::{Incoming, Node, Outcome, key_of, tenant_of};
 use crate::reference;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming as WireBody;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::service::service_fn;
@@ -34,7 +35,7 @@ pub(super) enum NoAnswer {
     Stalled,
 }
 
-type Served = Result<hyper::Response<Full<Bytes>>, NoAnswer>;
+type Served = Result<hyper::Response<Body>, NoAnswer>;
 
 /// Serves until told to stop, then lets open exchanges finish.
 pub(crate) async fn accept(
@@ -118,8 +119,9 @@ async fn at_once(request: hyper::Request<WireBody>) -> Served {
     if !hyper::body::Body::is_end_stream(&body) {
         body.collect().await.map_err(|_| NoAnswer::Dropped)?;
     }
-    let mut response =
-        hyper::Response::new(Full::new(Bytes::from_static(b"{\"status\":\"succeeded\"}")));
+    let mut response = hyper::Response::new(Body::Whole(Bytes::from_static(
+        b"{\"status\":\"succeeded\"}",
+    )));
     *response.status_mut() = hyper::StatusCode::CREATED;
     let kind = HeaderValue::from_static("application/json");
     response
@@ -268,9 +270,22 @@ async fn exchange(node: &Arc<Node>, scissors: &Scissors, incoming: &Incoming) ->
             return Err(error);
         }
     };
+    deliver(node, scissors, incoming, &plan, id, outcome).await
+}
+
+/// Carries the answer through the faults that strike last.
+async fn deliver(
+    node: &Node,
+    scissors: &Scissors,
+    incoming: &Incoming,
+    plan: &Plan,
+    id: u64,
+    outcome: Outcome,
+) -> Served {
+    let settings = node.settings();
     let after = match &outcome {
         Outcome::Lost => trouble::After::Vanish,
-        Outcome::Answer(_) => trouble::after(scissors, incoming, &plan).await,
+        Outcome::Answer(_) => trouble::after(scissors, incoming, plan).await,
     };
     match after {
         trouble::After::Send => {
@@ -287,6 +302,14 @@ async fn exchange(node: &Arc<Node>, scissors: &Scissors, incoming: &Incoming) ->
                 &Outcome::Answer(answer.clone()),
             );
             finish(&settings, Outcome::Answer(answer))
+        }
+        trouble::After::Drip(pause) => {
+            close(node, incoming, id, Event::Answered, &outcome);
+            Ok(finish(&settings, outcome)?.map(|body| body.slowly(pause)))
+        }
+        trouble::After::Endless => {
+            close(node, incoming, id, Event::Dropped, &outcome);
+            Ok(finish(&settings, outcome)?.map(|_| Body::Endless))
         }
         trouble::After::Cut => {
             close(node, incoming, id, Event::Dropped, &outcome);
@@ -319,8 +342,8 @@ fn finish(settings: &crate::settings::Settings, outcome: Outcome) -> Served {
 }
 
 /// An answer as the wire library wants it.
-fn send(answer: Answer) -> hyper::Response<Full<Bytes>> {
-    let mut response = hyper::Response::new(Full::new(Bytes::from(answer.body)));
+fn send(answer: Answer) -> hyper::Response<Body> {
+    let mut response = hyper::Response::new(Body::Whole(Bytes::from(answer.body)));
     if answer.status == 422 {
         // The wire library still has the name from before RFC 9110.
         let phrase = hyper::ext::ReasonPhrase::from_static(b"Unprocessable Content");

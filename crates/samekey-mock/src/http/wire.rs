@@ -21,6 +21,8 @@ pub(super) enum Cut {
     Head(usize, End),
     /// Its head and so many bytes of its body get through.
     Body(usize, End),
+    /// These bytes are sent ahead of it.
+    Ahead(Vec<u8>),
     /// These bytes are sent in its place.
     Instead(Vec<u8>, End),
 }
@@ -100,15 +102,21 @@ impl AsyncWrite for Wire {
                 drop(order);
                 self.poll_write(cx, bytes)
             }
-            Some(Cut::Instead(instead, end)) => {
-                if instead.is_empty() {
-                    return self.end(*end);
+            Some(Cut::Ahead(ahead)) => {
+                while !ahead.is_empty() {
+                    let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, ahead))?;
+                    ahead.drain(..sent);
                 }
-                let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, instead))?;
-                instead.drain(..sent);
-                // Not one byte of the real answer was taken; ask to be called again.
-                cx.waker().wake_by_ref();
-                Poll::Pending
+                *order = None;
+                drop(order);
+                self.poll_write(cx, bytes)
+            }
+            Some(Cut::Instead(instead, end)) => {
+                while !instead.is_empty() {
+                    let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, instead))?;
+                    instead.drain(..sent);
+                }
+                self.end(*end)
             }
         }
     }

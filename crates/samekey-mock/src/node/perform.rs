@@ -12,7 +12,7 @@ use crate::business::{self, Action, Done};
 use crate::clock::parse_http_date;
 use crate::engine::{self, Claim, Completion, Rules, Verdict};
 use crate::faults::{Fault, Plan};
-use crate::fingerprint::{self, Parts};
+use crate::fingerprint::{self, JsonFault, Parts};
 use crate::ledger::Event;
 use crate::naughty::Naughty;
 use crate::profile::Carrier;
@@ -92,7 +92,7 @@ impl Node {
                 Outcome::Answer(read.unwrap_or_else(|_| settings.profile.store_down()))
             }
             Kind::KeyState => Outcome::Answer(self.key_state(&tenant, target).await),
-            _ => match self.prepare(settings, incoming, route, target, tenant, plan, id) {
+            _ => match self.prepare(settings, incoming, route, target, &tenant, plan, id) {
                 Ok(Prepared::Keyed(job)) => self.keyed(settings, Arc::new(*job)).await,
                 Ok(Prepared::Unprotected(action)) => self.unprotected(id, *action).await,
                 Err(answer) => Outcome::Answer(answer),
@@ -306,6 +306,18 @@ impl Node {
     }
 }
 
+/// What identifies the request under its key.
+fn digest_of(settings: &Settings, incoming: &Incoming) -> Result<String, JsonFault> {
+    let by_meaning = !settings.naughty.has(Naughty::UnorderedJson);
+    fingerprint::fingerprint(Parts {
+        method: &incoming.method,
+        route: &incoming.path,
+        query: &incoming.query,
+        content_type: incoming.header("content-type").filter(|_| by_meaning),
+        body: &incoming.body,
+    })
+}
+
 /// How long a worker is to hold its reservation.
 fn slowness(fault: &Fault) -> Option<u64> {
     match fault {
@@ -328,9 +340,9 @@ fn work_under(
         done = answers::handler_error().into();
     }
     if done.answer.status >= 500 {
-        store.undo()?
+        store.undo()?;
     } else {
-        store.keep()?
+        store.keep()?;
     }
     if job.plan.has(&Fault::WorkerCrash) {
         return Err(CRASHED);
@@ -358,12 +370,12 @@ impl Node {
         incoming: &Incoming,
         route: Route,
         target: &str,
-        tenant: String,
+        tenant: &str,
         plan: &Plan,
         id: u64,
     ) -> Result<Prepared, Answer> {
         let refuse = |event: Event, answer: Answer| {
-            self.note(id, &tenant, event);
+            self.note(id, tenant, event);
             Err(answer)
         };
         let body: Value = serde_json::from_slice(&incoming.body).unwrap_or_default();
@@ -382,7 +394,7 @@ impl Node {
             return refuse(Event::TooOld, answer);
         }
         let slot = Slot {
-            tenant: broken::tenant(settings, &body, &tenant),
+            tenant: broken::tenant(settings, &body, tenant),
             operation: format!("{} {}", route.method, route.pattern),
             key: key.clone().unwrap_or_default(),
         };
@@ -396,16 +408,7 @@ impl Node {
         if key.is_none() || !routes::is_covered(route.kind, settings.naughty) {
             return Ok(Prepared::Unprotected(Box::new(action)));
         }
-        let digest = fingerprint::fingerprint(Parts {
-            method: &incoming.method,
-            route: &incoming.path,
-            query: &incoming.query,
-            content_type: incoming
-                .header("content-type")
-                .filter(|_| !settings.naughty.has(Naughty::UnorderedJson)),
-            body: &incoming.body,
-        });
-        let digest = match digest {
+        let digest = match digest_of(settings, incoming) {
             Ok(digest) => digest,
             Err(why) => return refuse(Event::Malformed, answers::malformed(&why.to_string())),
         };

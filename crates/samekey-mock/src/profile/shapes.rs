@@ -6,6 +6,7 @@ use crate::answer::Answer;
 use serde_json::{Value, json};
 
 /// An error in a provider's own form.
+#[derive(Clone, Copy)]
 struct Words {
     status: u16,
     /// Type, category or name.

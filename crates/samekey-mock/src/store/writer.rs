@@ -44,9 +44,9 @@ pub(crate) fn inner<T>(
     store.begin()?;
     let done = work(store);
     if done.is_ok() {
-        store.keep()?
+        store.keep()?;
     } else {
-        store.undo()?
+        store.undo()?;
     }
     done
 }
@@ -146,6 +146,71 @@ fn serve(mut store: Box<dyn Store>, queue: &mpsc::Receiver<Box<dyn Job>>, commit
         commits.fetch_add(1, Ordering::Relaxed);
         for job in batch {
             job.reply(committed.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryStore, SqliteStore};
+    use std::sync::mpsc;
+
+    fn writers() -> [Writer; 2] {
+        let stores: [Box<dyn Store>; 2] = [
+            Box::new(MemoryStore::default()),
+            Box::new(SqliteStore::in_memory().unwrap()),
+        ];
+        stores.map(|store| Writer::start(store).unwrap())
+    }
+
+    /// Keeps the thread busy until told, so that what comes meanwhile must wait together.
+    async fn busy(writer: &Writer) -> mpsc::Sender<()> {
+        let (started, seen) = oneshot::channel();
+        let (go, wait) = mpsc::channel::<()>();
+        let job = writer.send(move |_| {
+            let _ = started.send(());
+            let _ = wait.recv();
+            Ok(())
+        });
+        drop(job);
+        seen.await.unwrap();
+        go
+    }
+
+    #[tokio::test]
+    async fn m13_what_waits_together_shares_one_commit() {
+        for writer in writers() {
+            let go = busy(&writer).await;
+            let waiting: Vec<_> = (0..100)
+                .map(|n| {
+                    writer
+                        .send(move |s| s.set_stock(&format!("item-{n}"), 1))
+                        .unwrap()
+                })
+                .collect();
+            go.send(()).unwrap();
+            for answer in waiting {
+                assert_eq!(answer.await.unwrap(), Ok(()));
+            }
+            assert_eq!(writer.commits(), 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn m13_work_that_fails_is_taken_back_and_its_neighbours_stay() {
+        for writer in writers() {
+            let go = busy(&writer).await;
+            let good = writer.send(|s| s.set_stock("tea", 1)).unwrap();
+            let bad = writer.send(|s| {
+                s.set_stock("tea", 0)?;
+                Err::<(), _>(StoreError::Rollback("on purpose"))
+            });
+            let bad = bad.unwrap();
+            go.send(()).unwrap();
+            assert_eq!(good.await.unwrap(), Ok(()));
+            assert_eq!(bad.await.unwrap(), Err(StoreError::Rollback("on purpose")));
+            assert_eq!(writer.call(|s| s.take_stock("tea")).await, Ok(true));
         }
     }
 }

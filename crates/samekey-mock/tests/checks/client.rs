@@ -122,15 +122,26 @@ impl Ask {
 
     /// Sends and reads until the other side ends.
     pub(crate) async fn raw(&self) -> Raw {
-        self.exchange().await.expect("the mock listens")
+        self.exchange(false).await.expect("the mock listens")
     }
 
     /// The status, if the server lived long enough to give one.
     pub(crate) async fn try_once(&self) -> Option<u16> {
-        Some(parse(&self.exchange().await.ok()?.bytes)?.status)
+        Some(parse(&self.exchange(false).await.ok()?.bytes)?.status)
     }
 
-    async fn exchange(&self) -> std::io::Result<Raw> {
+    /// Sends and reads one whole answer, for servers that leave the connection open.
+    pub(crate) async fn send_once(&self) -> Reply {
+        let raw = self.exchange(true).await.expect("the server listens");
+        parse(&raw.bytes).expect("an answer")
+    }
+
+    /// Sends, and leaves the reading to the caller.
+    pub(crate) async fn open(&self) -> TcpStream {
+        self.write().await.expect("the mock listens")
+    }
+
+    async fn write(&self) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(self.to).await?;
         let mut text = format!(
             "{} {} HTTP/1.1\r\nhost: {}\r\n",
@@ -145,8 +156,20 @@ impl Ask {
             self.body
         ));
         stream.write_all(text.as_bytes()).await?;
+        Ok(stream)
+    }
+
+    async fn exchange(&self, until_complete: bool) -> std::io::Result<Raw> {
+        let mut stream = self.write().await?;
         let mut bytes = Vec::new();
-        let end = stream.read_to_end(&mut bytes).await.err().map(|e| e.kind());
+        let end = loop {
+            match stream.read_buf(&mut bytes).await {
+                Ok(0) => break None,
+                Ok(_) if until_complete && parse(&bytes).is_some() => break None,
+                Ok(_) => {}
+                Err(error) => break Some(error.kind()),
+            }
+        };
         Ok(Raw { bytes, end })
     }
 

@@ -76,6 +76,32 @@ async fn m31_the_wire_is_cut_at_the_very_byte() {
 }
 
 #[tokio::test]
+async fn m31_e32_informational_answers_come_ahead_of_the_real_one() {
+    let mock = mock().await;
+    let text = String::from_utf8(order(&mock, "early-hints").raw().await.bytes).unwrap();
+    let codes: Vec<_> = text
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|part| &part[..3])
+        .collect();
+    assert_eq!(codes, ["100", "103", "103", "201"]);
+}
+
+#[tokio::test]
+async fn m31_a_body_may_drip_and_may_never_end() {
+    let mock = mock().await;
+    let slow = order(&mock, "slow-body:1").send().await;
+    assert_eq!((slow.status, slow.body.len()), (201, 64));
+    let mut endless = order(&mock, "endless-body").open().await;
+    let mut read = vec![0; 1 << 20];
+    tokio::io::AsyncReadExt::read_exact(&mut endless, &mut read)
+        .await
+        .unwrap();
+    assert!(again(&mock).send().await.replayed());
+    assert_eq!(mock.ledger().effects().len(), 1);
+}
+
+#[tokio::test]
 async fn m31_a_stalled_answer_never_comes_and_the_work_depends_on_the_kind() {
     for (fault, effects) in [("stall", 1), ("stall-before-commit", 0)] {
         let mock = mock().await;

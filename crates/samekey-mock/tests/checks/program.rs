@@ -4,6 +4,7 @@ use crate::client::{Ask, key};
 use crate::proof::{Found, same};
 use samekey_mock::Naughty;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
@@ -176,7 +177,7 @@ async fn m05_two_processes_on_one_file_have_one_effect() {
     let sent: Vec<_> = asks
         .map(|ask| tokio::spawn(async move { ask.send().await }))
         .collect();
-    let mut bodies = std::collections::BTreeSet::new();
+    let mut bodies = BTreeSet::new();
     for reply in sent {
         let reply = reply.await.unwrap();
         assert_eq!(reply.status, 201);
@@ -224,51 +225,57 @@ async fn m13_m18_sigkill_in_the_middle_of_the_work_leaves_one_effect() {
     assert_eq!(found, Err("effects: 2 is not 1".into()));
 }
 
-/// Kills at many moments: after so many answers, whatever the others are doing then.
+const PER_ROUND: u32 = 40;
+
+/// Sends payments and kills the server after so many answers, whatever the others are doing then.
+async fn killed_after(file: &Path, round: u32, answers: u32) -> BTreeSet<String> {
+    let seed = round.to_string();
+    let faults = [
+        "--fault",
+        "slow-work:2%20",
+        "--fault",
+        "drop-after-commit%20",
+        "--seed",
+        &seed,
+    ];
+    let program = Program::on_file(file, &faults).await;
+    let at = program.at;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let mut workers = tokio::task::JoinSet::new();
+    for n in 0..PER_ROUND {
+        let (tell, key) = (tell.clone(), key(round * PER_ROUND + n));
+        workers.spawn(async move {
+            // A lost answer is asked for again, under the same key, as a client would.
+            for _ in 0..3 {
+                if payment(at, &key).try_once().await == Some(201) {
+                    let _ = tell.send(key);
+                    return;
+                }
+            }
+        });
+    }
+    drop(tell);
+    let mut answered = BTreeSet::new();
+    for _ in 0..=answers {
+        answered.extend(told.recv().await);
+    }
+    program.kill().await;
+    while workers.join_next().await.is_some() {}
+    while let Some(key) = told.recv().await {
+        answered.insert(key);
+    }
+    answered
+}
+
 #[tokio::test]
 async fn m13_m18_m29_sigkill_at_any_moment_keeps_every_answered_key_at_one_effect() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("shop.db");
-    let mut answered = std::collections::BTreeSet::new();
-    let mut sent = 0;
-    for round in 0..12_u32 {
-        let faults = [
-            "--fault",
-            "slow-work:2%20",
-            "--fault",
-            "drop-after-commit%20",
-            "--seed",
-        ];
-        let seed = round.to_string();
-        let program = Program::on_file(&file, &[&faults[..], &[seed.as_str()]].concat()).await;
-        let at = program.at;
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
-        let mut workers = tokio::task::JoinSet::new();
-        for n in 0..40 {
-            let (tell, key) = (tell.clone(), key(sent + n));
-            workers.spawn(async move {
-                // A lost answer is asked for again, under the same key, as a client would.
-                for _ in 0..3 {
-                    let reply = payment(at, &key).try_once().await;
-                    if let Some(201) = reply {
-                        let _ = tell.send(key);
-                        return;
-                    }
-                }
-            });
-        }
-        drop(tell);
-        sent += 40;
-        for _ in 0..=(round * 3) {
-            let Some(key) = told.recv().await else { break };
-            answered.insert(key);
-        }
-        program.kill().await;
-        while workers.join_next().await.is_some() {}
-        while let Some(key) = told.recv().await {
-            answered.insert(key);
-        }
+    let mut answered = BTreeSet::new();
+    for round in 0..12 {
+        answered.extend(killed_after(&file, round, round * 3).await);
     }
+    let all = || (0..12 * PER_ROUND).map(key);
     let program = Program::on_file(&file, &[]).await;
     Ask::new(program.at, "POST", "/_mock/clock")
         .json(r#"{"seconds":3600}"#)
@@ -276,18 +283,14 @@ async fn m13_m18_m29_sigkill_at_any_moment_keeps_every_answered_key_at_one_effec
         .await;
     Ask::new(program.at, "POST", "/_mock/sweep").send().await;
     let ledger = program.ledger().await;
-    for n in 0..sent {
-        let effects = effects_of(&ledger, &key(n));
-        let wanted = if answered.contains(&key(n)) {
+    for key in all() {
+        let effects = effects_of(&ledger, &key);
+        let wanted = if answered.contains(&key) {
             1..=1
         } else {
             0..=1
         };
-        assert!(
-            wanted.contains(&effects),
-            "{} has {effects} effects",
-            key(n)
-        );
+        assert!(wanted.contains(&effects), "{key} has {effects} effects");
     }
     assert!(answered.len() > 50, "{} answers", answered.len());
     let flying = |k: &&Value| k["state"] == "in-flight" || k["state"] == "review";
@@ -301,12 +304,11 @@ async fn m13_m18_m29_sigkill_at_any_moment_keeps_every_answered_key_at_one_effec
         0
     );
     // What was left unanswered can be asked again: then it is there once, too.
-    for n in (0..sent).filter(|n| !answered.contains(&key(*n))) {
-        assert_eq!(payment(program.at, &key(n)).send().await.status, 201);
+    for key in all().filter(|key| !answered.contains(key)) {
+        assert_eq!(payment(program.at, &key).send().await.status, 201);
     }
-    Ask::new(program.at, "POST", "/_mock/outbox").send().await;
     let ledger = program.ledger().await;
-    assert!((0..sent).all(|n| effects_of(&ledger, &key(n)) == 1));
+    assert!(all().all(|key| effects_of(&ledger, &key) == 1));
 }
 
 fn payment(at: SocketAddr, key: &str) -> Ask {

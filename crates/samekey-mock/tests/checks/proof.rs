@@ -17,6 +17,10 @@ pub(crate) fn ensure(holds: bool, what: impl Into<String>) -> Found {
 }
 
 /// Says what is wrong unless both are equal.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "reads like an assertion at its many callers"
+)]
 pub(crate) fn same<T: PartialEq + std::fmt::Debug>(left: T, right: T, what: &str) -> Found {
     ensure(left == right, format!("{what}: {left:?} is not {right:?}"))
 }

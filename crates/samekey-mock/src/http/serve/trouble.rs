@@ -190,6 +190,8 @@ pub(super) enum After {
     Cut,
     Vanish,
     Stall,
+    Drip(Duration),
+    Endless,
 }
 
 pub(super) async fn after(scissors: &Scissors, incoming: &Incoming, plan: &Plan) -> After {
@@ -217,6 +219,13 @@ pub(super) async fn after(scissors: &Scissors, incoming: &Incoming, plan: &Plan)
                 return After::Cut;
             }
             Fault::ContinueThenReset => return After::Cut,
+            Fault::EarlyHints if incoming.http != "2" => {
+                let hint = "HTTP/1.1 103 Early Hints\r\nlink: </page.css>; rel=preload\r\n\r\n";
+                let ahead = format!("HTTP/1.1 100 Continue\r\n\r\n{hint}{hint}");
+                scissors.order(Cut::Ahead(ahead.into_bytes()));
+            }
+            Fault::SlowBody(ms) => return After::Drip(Duration::from_millis(*ms)),
+            Fault::EndlessBody => return After::Endless,
             _ => {}
         }
     }

@@ -39,27 +39,6 @@ async fn m13_effect_outbox_row_and_answer_stand_or_fall_together() {
 }
 
 #[tokio::test]
-async fn m13_many_requests_share_a_commit() {
-    let folder = tempfile::tempdir().unwrap();
-    let mock = start(quiet().file(folder.path().join("shop.db")))
-        .await
-        .unwrap();
-    let at = mock.address();
-    let before = mock.commits();
-    let asks = (0..200).map(|n| tokio::spawn(async move { Ask::order(at, &key(n)).send().await }));
-    for ask in asks.collect::<Vec<_>>() {
-        assert_eq!(ask.await.unwrap().status, 201);
-    }
-    // How many share one depends on the machine; that a request never takes more than one does not.
-    assert!(
-        mock.commits() - before <= 200 + 60,
-        "{}",
-        mock.commits() - before
-    );
-    assert_eq!(mock.ledger().effects().len(), 200);
-}
-
-#[tokio::test]
 async fn m14_a_retry_at_the_edge_of_the_window_still_replays() {
     let check = async |builder: Builder| -> Found {
         let mock = start(builder).await?;

@@ -1,0 +1,293 @@
+//! Getting the right to drive an entry, writing to it, and letting it go.
+
+use super::Inner;
+use crate::entry::{Entry, Kept, Owner, Phase, Progress, Receipt};
+use crate::error::{Error, ErrorKind};
+use crate::journal::{Flush, JournalError, JournalErrorKind, Liveness, Write};
+use crate::machine::{self, Claim};
+use crate::message::Content;
+use crate::operation::Operation;
+use crate::outcome::Outcome;
+use crate::seal::{Keeper, Part};
+use crate::trace;
+use crate::update::Update;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+/// How often a waiting process looks whether another one is done, at the least.
+const JOIN_EVERY: Duration = Duration::from_millis(200);
+/// How long after its begin an operation may be sent without a look at what others did to it.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// An entry that is ours to drive.
+pub(super) struct Mine {
+    pub(super) entry: Entry,
+    pub(super) receipt: Receipt,
+    pub(super) surely_unsent: bool,
+}
+
+impl Inner {
+    /// How the flight ended that this caller waited for, unless there is more to do.
+    pub(super) async fn landed(&self, operation: &Operation) -> Result<Option<Entry>, Error> {
+        let entry = self.load(operation).await?;
+        operation.learn(&entry);
+        let over = matches!(entry.progress.phase, Phase::Attention(_) | Phase::Deferred);
+        Ok((over || entry.progress.phase.is_settled()).then_some(entry))
+    }
+
+    /// Gets the right to drive: at once for what we began, by a claim for all else.
+    pub(super) async fn acquire(&self, operation: &Operation) -> Result<Acquired, Error> {
+        if let Some(mine) = self.take_fresh(operation) {
+            return Ok(Acquired::Mine(mine));
+        }
+        let started = self.clock.now();
+        let mut joined = false;
+        loop {
+            let entry = self.load(operation).await?;
+            operation.learn(&entry);
+            match self.take_held(operation, &entry).await? {
+                Held::Mine(mine) => return Ok(Acquired::Mine(mine)),
+                Held::Again => continue,
+                Held::Void => {}
+            }
+            if entry.frozen.scope != self.scope {
+                return Err(operation.blame(other_scope(&entry, self)));
+            }
+            match self.claim(operation, &entry).await? {
+                Claimed::Mine(mine) => return Ok(Acquired::Mine(mine)),
+                Claimed::Closed => return Ok(Acquired::Ended(Box::new(entry))),
+                Claimed::Again => continue,
+                Claimed::Held => {}
+            }
+            if self.clock.now().since(started) > self.policy.give_up_after {
+                return Err(operation.blame(held_elsewhere()));
+            }
+            if !std::mem::replace(&mut joined, true) {
+                operation.updates.tell(&Update::Joined);
+            }
+            let jitter = Duration::from_millis(self.dice.roll() % 200);
+            self.clock.sleep(JOIN_EVERY + jitter).await;
+        }
+    }
+
+    /// What was begun a moment ago and has not been touched since needs no second look.
+    fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
+        let mut state = operation.state();
+        let untouched = self.flights.end_hold(state.entry.key());
+        let (now, begun) = (self.clock.now().wall, state.entry.progress.window_start);
+        if !untouched || now < begun || now.since(begun) > FRESH {
+            return None;
+        }
+        let receipt = state.held.take()?;
+        Some(Box::new(Mine {
+            entry: state.entry.clone(),
+            receipt,
+            surely_unsent: true,
+        }))
+    }
+
+    /// What we began and still hold is ours, and surely unsent: no claim is needed.
+    ///
+    /// If it lay unsent for long, its window has to begin again, durably, before anything is sent:
+    /// it is let go, and the claim that follows sees to that.
+    async fn take_held(&self, operation: &Operation, entry: &Entry) -> Result<Held, Error> {
+        let age = self.clock.now().wall.since(entry.progress.window_start);
+        {
+            let mut state = operation.state();
+            // Somebody else may have taken over what we began: then our receipt is void.
+            let current = |receipt: &Receipt| receipt.revision() == entry.progress.revision;
+            match state.held.take().filter(current) {
+                None => return Ok(Held::Void),
+                Some(receipt) if age <= entry.progress.window / 2 => {
+                    return Ok(Held::Mine(Box::new(Mine {
+                        entry: entry.clone(),
+                        receipt,
+                        surely_unsent: true,
+                    })));
+                }
+                receipt => state.held = receipt,
+            }
+        }
+        let unsent = machine::release(&entry.progress, true);
+        match self.record(entry, &unsent, Flush::Full).await {
+            Err(error) if error.kind() != JournalErrorKind::Stale => {
+                Err(operation.blame(error.into()))
+            }
+            _ => Ok(Held::Again),
+        }
+    }
+
+    /// One try to claim an entry; a lost race means to look again.
+    async fn claim(&self, operation: &Operation, entry: &Entry) -> Result<Claimed, Error> {
+        let owner = entry.progress.owner;
+        let me = self.journal.owner();
+        let foreign = owner != Owner::NONE && owner != me;
+        let liveness = if foreign {
+            self.journal.liveness(owner).await?
+        } else {
+            Liveness::Dead
+        };
+        let now = self.clock.now().wall;
+        let progress = match machine::claim(entry, me, liveness, now) {
+            Claim::Take(progress) => *progress,
+            Claim::Held => return Ok(Claimed::Held),
+            Claim::NotYet(_) | Claim::Closed => return Ok(Claimed::Closed),
+        };
+        // What cannot be sent is not claimed.
+        operation.body()?;
+        self.profile_of(entry)?;
+        let url = progress.moved_to.as_deref().unwrap_or(&entry.frozen.url);
+        self.check_origin(url)
+            .map_err(|error| operation.blame(error))?;
+        let surely_unsent = !entry.progress.maybe_applied;
+        let claimed = Entry {
+            progress,
+            ..entry.clone()
+        };
+        match self.record(&claimed, &claimed.progress, Flush::Full).await {
+            Ok(receipt) => {
+                self.flights.end_hold(claimed.key());
+                trace::claimed(&claimed, entry.progress.owner != Owner::NONE);
+                Ok(Claimed::Mine(Box::new(Mine {
+                    entry: claimed,
+                    receipt,
+                    surely_unsent,
+                })))
+            }
+            Err(error) if error.kind() == JournalErrorKind::Stale => Ok(Claimed::Again),
+            Err(error) => Err(operation.blame(error.into())),
+        }
+    }
+
+    /// The entry as the journal has it now.
+    pub(crate) async fn load(&self, operation: &Operation) -> Result<Entry, Error> {
+        let (slot, key) = operation.handle();
+        match self.journal.load(slot, key).await {
+            Ok(Some(entry)) => Ok(entry),
+            Ok(None) => Err(operation.blame(Error::new(
+                ErrorKind::NotFound,
+                "the journal no longer has this operation: it was settled and reaped, or forgotten",
+            ))),
+            Err(error) => Err(operation.blame(error.into())),
+        }
+    }
+
+    pub(super) async fn record(
+        &self,
+        entry: &Entry,
+        progress: &Progress,
+        flush: Flush,
+    ) -> Result<Receipt, JournalError> {
+        self.journal
+            .record(self.written(entry, progress, flush))
+            .await
+    }
+
+    /// A progress as the journal keeps it: an answer is kept as the body is.
+    fn written(&self, entry: &Entry, progress: &Progress, flush: Flush) -> Write {
+        let mut progress = progress.clone();
+        if let Some(answer) = &mut progress.answer
+            && let Kept::Plain(bytes) = &answer.body
+        {
+            let mode = Keeper::mode_of(&entry.frozen.body);
+            let kept = self
+                .keeper
+                .keep(mode, bytes, &entry.frozen, Part::Answer, self.nonce());
+            answer.body = kept.unwrap_or(Kept::NotKept);
+        }
+        Write {
+            slot: entry.slot,
+            key: entry.key().clone(),
+            expected: progress.revision - 1,
+            progress,
+            flush,
+        }
+    }
+
+    /// Starts a write without waiting for it: a future that is dropped cannot await.
+    pub(crate) fn let_go(&self, entry: &Entry, progress: &Progress, flush: Flush) {
+        let write = self.written(entry, progress, flush);
+        let mut write = Box::pin(self.journal.record(write));
+        let _ = write.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+
+    /// What an entry says that is closed to us.
+    pub(super) fn conclude(&self, operation: &Operation, entry: &Entry) -> Result<Outcome, Error> {
+        let progress = &entry.progress;
+        match progress.phase {
+            Phase::Succeeded | Phase::Rejected => self.recovered(operation, entry),
+            Phase::Attention(reason) => Err(operation.blame(Error::attention(reason))),
+            Phase::Abandoned => Err(operation.blame(Error::new(
+                ErrorKind::Ended(Phase::Abandoned),
+                "the operation was abandoned; begin another one under another intent",
+            ))),
+            _ => {
+                let until = progress.not_before.unwrap_or_default();
+                super::deferred::later(operation, until);
+                Err(operation.blame(Error::deferred(until, self.clock.now().wall)))
+            }
+        }
+    }
+
+    /// The outcome that a settled entry holds.
+    pub(crate) fn recovered(&self, operation: &Operation, entry: &Entry) -> Result<Outcome, Error> {
+        if let Some(error) = super::drive::given_up(&entry.progress) {
+            return Err(operation.blame(error));
+        }
+        let answer = entry.progress.answer.as_ref();
+        let content = match answer.map(|answer| &answer.body) {
+            None | Some(Kept::NotKept) => Content::NotKept,
+            Some(Kept::Lost) => Content::Lost,
+            Some(Kept::TooLarge) => Content::TooLarge,
+            Some(kept) => match self.keeper.open(kept, &entry.frozen, Part::Answer) {
+                Ok(Some(bytes)) => Content::Whole(bytes),
+                Ok(None) => Content::NotKept,
+                Err(error) => return Err(operation.blame(error)),
+            },
+        };
+        Ok(Outcome::of(entry, content, true))
+    }
+
+    /// 32 random bytes, of which a nonce is made.
+    pub(crate) fn nonce(&self) -> [u8; 32] {
+        let halves = [self.dice.key_bytes(), self.dice.key_bytes()];
+        std::array::from_fn(|i| halves[i / 16][i % 16])
+    }
+}
+
+/// Whether an operation is ours to drive.
+pub(super) enum Acquired {
+    Mine(Box<Mine>),
+    Ended(Box<Entry>),
+}
+
+enum Held {
+    Mine(Box<Mine>),
+    Again,
+    Void,
+}
+
+enum Claimed {
+    Mine(Box<Mine>),
+    Held,
+    Closed,
+    Again,
+}
+
+fn other_scope(entry: &Entry, inner: &Inner) -> Error {
+    Error::new(
+        ErrorKind::OtherScope,
+        format!(
+            "the operation belongs to {}, and this client acts for {}: the server would take it for a \
+             new action. Nothing was sent now",
+            entry.frozen.scope, inner.scope
+        ),
+    )
+}
+
+fn held_elsewhere() -> Error {
+    Error::new(
+        ErrorKind::HeldElsewhere,
+        "another process is still working on this operation; ask again later",
+    )
+}

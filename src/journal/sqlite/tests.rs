@@ -1,0 +1,229 @@
+use super::*;
+use crate::entry::Phase;
+use crate::journal::Flush;
+use crate::journal::conformance::{sample, step};
+use rusqlite::Connection;
+
+fn journal() -> (tempfile::TempDir, SqliteJournal) {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = SqliteJournal::open(folder.path().join("j")).unwrap();
+    (folder, journal)
+}
+
+/// How SQLite would run a statement.
+fn plan(connection: &Connection, sql: &str) -> String {
+    let mut statement = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+        .unwrap();
+    let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
+    let steps = statement.query_map(rusqlite::params_from_iter(parameters), |row| {
+        row.get::<_, String>(3)
+    });
+    steps
+        .unwrap()
+        .map(Result::unwrap)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[test]
+fn what_is_not_settled_is_listed_by_index_without_sorting() {
+    let (_folder, journal) = journal();
+    let connection = Connection::open(journal.path()).unwrap();
+    let unfinished = plan(&connection, &rows::listing(Select::Unfinished));
+    assert!(
+        unfinished.contains("USING INDEX unfinished"),
+        "{unfinished}"
+    );
+    let attention = plan(&connection, &rows::listing(Select::Attention));
+    assert!(attention.contains("INDEX attention"), "{attention}");
+    for plan in [unfinished, attention] {
+        assert!(!plan.contains("SCAN frozen"), "{plan}");
+        assert!(!plan.contains("USE TEMP B-TREE FOR ORDER BY"), "{plan}");
+    }
+}
+
+#[test]
+fn no_index_but_the_names_covers_settled_entries() {
+    let (_folder, journal) = journal();
+    let connection = Connection::open(journal.path()).unwrap();
+    let mut statement = connection
+        .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+        .unwrap();
+    let indexes = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    let indexes: Vec<(String, String)> = indexes.unwrap().map(Result::unwrap).collect();
+    assert_eq!(indexes.len(), 2);
+    for (name, sql) in indexes {
+        assert!(sql.contains("WHERE state"), "{name} covers every row");
+    }
+}
+
+#[test]
+fn a_setting_that_does_not_hold_is_noticed() {
+    let (_folder, journal) = journal();
+    let path = journal.path();
+    let connection = schema::connect(path, Duration::ZERO).unwrap();
+    schema::verify(path, &connection).unwrap();
+    for (name, wrong) in [
+        ("synchronous", "NORMAL"),
+        ("synchronous", "OFF"),
+        ("fullfsync", "0"),
+        ("checkpoint_fullfsync", "0"),
+        ("wal_autocheckpoint", "1000"),
+        ("secure_delete", "0"),
+        ("trusted_schema", "1"),
+        ("cell_size_check", "0"),
+    ] {
+        let connection = schema::connect(path, Duration::ZERO).unwrap();
+        connection
+            .pragma_update_and_check(None, name, wrong, |_| Ok(()))
+            .or_else(|_| connection.pragma_update(None, name, wrong))
+            .unwrap();
+        let error = schema::verify(path, &connection).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_handle_in_a_forked_child_is_refused_and_dropped_in_peace() {
+    let (folder, mut journal) = journal();
+    let parent = SqliteJournal::open(folder.path().join("j")).unwrap();
+    Arc::get_mut(&mut journal.shared).unwrap().process = 0;
+    let entry = sample(journal.owner(), "ann", "a", 0);
+    let error = journal.begin(entry).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Unavailable);
+    assert!(error.to_string().contains("fork"), "{error}");
+    assert!(journal.list(Query::default()).await.is_err());
+    drop(journal);
+    let entry = sample(parent.owner(), "ann", "a", 0);
+    assert!(matches!(parent.begin(entry).await, Ok(Begun::Created(_))));
+}
+
+#[tokio::test]
+async fn a_list_that_lost_an_entry_is_noticed() {
+    let (_folder, journal) = journal();
+    for i in 0..4 {
+        let entry = sample(journal.owner(), "ann", &format!("{i}"), 0);
+        journal.begin(entry).await.unwrap();
+    }
+    let query = Query {
+        select: Select::Unfinished,
+        ..Query::default()
+    };
+    assert_eq!(journal.list(query.clone()).await.unwrap().entries.len(), 4);
+    let connection = Connection::open(journal.path()).unwrap();
+    // The index without one of its entries, as a damaged page would leave it.
+    connection
+        .execute("UPDATE meta SET open = open + 1, sum = sum + 9", [])
+        .unwrap();
+    let error = journal.list(query).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt, "{error}");
+    assert!(!journal.check().await.unwrap().is_healthy());
+}
+
+#[tokio::test]
+async fn the_counts_add_up_whatever_an_entry_goes_through() {
+    use crate::retry::classify::Reason;
+    let (_folder, journal) = journal();
+    let entry = sample(journal.owner(), "ann", "a", 0);
+    let Begun::Created(receipt) = journal.begin(entry.clone()).await.unwrap() else {
+        panic!("not new");
+    };
+    let mut entry = Entry {
+        slot: receipt.slot(),
+        ..entry
+    };
+    for phase in [
+        Phase::Sending,
+        Phase::Attention(Reason::Exhausted),
+        Phase::Attention(Reason::WindowClosed),
+        Phase::Waiting,
+        Phase::Attention(Reason::Cancelled),
+        Phase::Deferred,
+        Phase::Succeeded,
+    ] {
+        let mut write = step(&entry, phase);
+        write.flush = Flush::Normal;
+        entry.progress = write.progress.clone();
+        journal.record(write).await.unwrap();
+        let adds_up = journal.read(rows::unfinished_add_up);
+        assert!(adds_up.await.unwrap(), "{phase:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_log_is_copied_and_begins_anew() {
+    let (folder, journal) = journal();
+    for round in 0..150 {
+        let begins = (0..32).map(|i| {
+            let entry = sample(journal.owner(), "ann", &format!("{round}/{i}"), 0);
+            let journal = journal.clone();
+            tokio::spawn(async move { journal.begin(entry).await.unwrap() })
+        });
+        for begin in begins.collect::<Vec<_>>() {
+            begin.await.unwrap();
+        }
+    }
+    let log = std::fs::metadata(folder.path().join("j-wal"))
+        .unwrap()
+        .len();
+    assert!(log < 3_000 * 4_120, "the log has {log} bytes");
+    let copied = std::fs::metadata(journal.path()).unwrap().len();
+    assert!(copied > 100 * 4_096, "only {copied} bytes were copied");
+}
+
+#[tokio::test]
+async fn reaping_goes_on_where_it_stopped() {
+    let (_folder, journal) = journal();
+    for i in 0..10 {
+        let mut entry = sample(journal.owner(), "ann", &format!("{i}"), 0);
+        entry.progress.phase = Phase::Succeeded;
+        journal.begin(entry).await.unwrap();
+    }
+    let retention = Retention {
+        now: crate::Timestamp::MAX,
+        settled: Duration::ZERO,
+        tombstones: Duration::MAX,
+        batch: 4,
+    };
+    let mut reaped = Vec::new();
+    for _ in 0..4 {
+        reaped.push(journal.reap(retention).await.unwrap().entries);
+    }
+    assert_eq!(reaped, [4, 4, 2, 0]);
+}
+
+#[test]
+fn an_owner_is_heard_of_again_when_it_is_time() {
+    let (_folder, journal) = journal();
+    let files = &journal.shared.files;
+    let mut proof = owners::Proof::new(files).unwrap();
+    let path = files.owner(proof.owner());
+    let long_ago = "00000000000000000001 1\n";
+    std::fs::write(&path, long_ago).unwrap();
+    proof.beat_if_due();
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        long_ago,
+        "it was heard of just now"
+    );
+    assert_eq!(
+        owners::liveness(files, proof.owner()).unwrap(),
+        Liveness::Silent
+    );
+    proof.age();
+    proof.beat_if_due();
+    assert_eq!(
+        owners::liveness(files, proof.owner()).unwrap(),
+        Liveness::Alive
+    );
+    drop(proof);
+    assert!(!path.exists());
+}
+
+#[test]
+fn an_entry_too_large_for_sqlite_is_refused_alone() {
+    assert!(fits(LARGEST).is_ok());
+    let error = fits(LARGEST + 1).unwrap_err();
+    assert!(error.to_string().contains("fingerprint"), "{error}");
+}

@@ -1,0 +1,222 @@
+//! Journals in trouble: damaged, full, poisoned, tampered with, or of another configuration.
+
+use super::support::{Call, Hooked, URL, World, answer, lost, pay, run};
+use samekey::journal::{JournalErrorKind, Write};
+use samekey::profile::Profile;
+use samekey::{Client, ErrorKind, Phase, Policy};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A client whose journal refuses the writes that `refuse` picks.
+fn client_refusing(
+    world: &World,
+    kind: JournalErrorKind,
+    refuse: impl Fn(&Write) -> bool + Send + Sync + 'static,
+) -> Client {
+    let hook = move |call: Call<'_>| match call {
+        Call::Record(write) if refuse(write) => Err(kind),
+        _ => Ok(()),
+    };
+    let parts = world.parts_on(Hooked::new(world.memory.reopen(), hook));
+    Client::with_parts("shop", parts).build().unwrap()
+}
+
+#[test]
+fn e38_a_full_journal_still_hands_out_the_outcome_and_says_that_it_is_not_written() {
+    for kind in [JournalErrorKind::Full, JournalErrorKind::Poisoned] {
+        let world = World::new();
+        let client = client_refusing(&world, kind, |write| write.progress.phase.is_settled());
+        world.server.answer(answer(201, &[], "paid"));
+        let operation = run(pay(&client, "a").begin()).unwrap();
+        let outcome = run(operation.send()).unwrap();
+        assert!(outcome.is_success() && !outcome.is_recorded());
+        assert_eq!(outcome.text(), Some("paid"));
+        // The next run asks the server again, under the same key.
+        drop((operation, client));
+        let client = world.client();
+        let left = run(client.unfinished()).unwrap().remove(0);
+        let outcome = run(left.resume()).unwrap();
+        assert!(outcome.is_recorded());
+        assert_eq!((world.sent(), world.keys().len()), (2, 1));
+    }
+}
+
+#[test]
+fn e38_twin_a_journal_that_works_says_that_it_is_written() {
+    let world = World::new();
+    let client = client_refusing(&world, JournalErrorKind::Full, |_| false);
+    let outcome = run(client.post("a", URL, &json!({}))).unwrap();
+    assert!(outcome.is_recorded());
+}
+
+#[test]
+fn i11_a_journal_that_fails_between_two_attempts_stops_the_sending() {
+    let world = World::new();
+    let broken = Arc::new(AtomicBool::new(true));
+    let switch = Arc::clone(&broken);
+    let kind = JournalErrorKind::Poisoned;
+    let client = client_refusing(&world, kind, move |_| switch.load(Ordering::Relaxed));
+    world.server.fail(lost());
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    let error = run(operation.send()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Journal(kind));
+    assert!(error.is_unresolved() && !error.nothing_was_sent());
+    assert_eq!(world.sent(), 1);
+    let error = run(operation.send()).unwrap_err();
+    assert!(error.is_unresolved(), "still unknown: {error}");
+    assert_eq!(world.sent(), 1, "no permit from a poisoned journal");
+    broken.store(false, Ordering::Relaxed);
+    assert!(run(operation.send()).unwrap().is_success());
+    assert_eq!(world.keys().len(), 1);
+}
+
+#[test]
+fn e39_a_damaged_entry_is_listed_refuses_loudly_and_keeps_its_intent() {
+    let world = World::new();
+    let client = world.client();
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    let reference = operation.reference();
+    drop(operation);
+    let other = run(pay(&client, "b").begin()).unwrap();
+    drop(other);
+    assert!(world.memory.damage(1));
+    let listed = run(client.unfinished()).unwrap();
+    assert_eq!(listed.len(), 2, "one stuck entry does not hide the others");
+    let damaged = listed.iter().find(|o| o.damage().is_some()).unwrap();
+    assert_eq!(damaged.reference(), reference);
+    let calls = [
+        run(damaged.resume()).unwrap_err(),
+        run(damaged.resume_with("x")).unwrap_err(),
+        run(damaged.cancel()).unwrap_err(),
+        run(damaged.settle(true, "x")).unwrap_err(),
+        run(damaged.abandon("x")).unwrap_err(),
+        run(damaged.forget()).unwrap_err(),
+    ];
+    for error in calls {
+        assert_eq!(error.kind(), ErrorKind::Damaged);
+        assert!(
+            error.is_unresolved() && !error.nothing_was_sent(),
+            "{error}"
+        );
+        assert_eq!(error.reference(), Some(reference));
+    }
+    // The same action does not get a second key.
+    let error = run(pay(&client, "a").begin()).unwrap_err();
+    let corrupt = ErrorKind::Journal(JournalErrorKind::Corrupt);
+    assert_eq!(error.kind(), corrupt, "{error}");
+    assert_eq!(world.sent(), 0);
+    let sound = listed.iter().find(|o| o.damage().is_none()).unwrap();
+    assert!(run(sound.resume()).unwrap().is_success());
+}
+
+#[test]
+fn i10_an_entry_that_is_damaged_after_it_was_listed_is_not_sent() {
+    let world = World::new();
+    let client = world.client();
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    world.memory.damage(1);
+    world.clock.advance(std::time::Duration::from_secs(2));
+    let error = run(operation.send()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Journal(JournalErrorKind::Corrupt));
+    assert_eq!(world.sent(), 0);
+}
+
+#[test]
+fn i15_an_origin_that_is_no_longer_allowed_is_not_sent_to() {
+    let world = World::new();
+    let client = world
+        .builder()
+        .policy(Policy::new().max_attempts(1))
+        .build()
+        .unwrap();
+    world.server.fail(lost());
+    assert!(run(client.post("a", URL, &json!({}))).is_err());
+    drop(client);
+    let strict = |origin: &str| world.builder().allow_origin(origin).build().unwrap();
+    let client = strict("https://other.example");
+    let left = run(client.unfinished()).unwrap().remove(0);
+    let error = run(left.resume()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OriginNotAllowed);
+    assert!(
+        error.is_unresolved(),
+        "what left before may have been applied"
+    );
+    assert!(error.to_string().contains("allow_origin"), "{error}");
+    assert_eq!(world.sent(), 1);
+    let error = run(client.post("b", URL, &json!({}))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OriginNotAllowed);
+    assert!(error.nothing_was_sent() && !error.is_unresolved());
+    // The control.
+    drop((left, client));
+    let client = strict("HTTPS://API.example.com:443");
+    let left = run(client.unfinished()).unwrap().remove(0);
+    assert!(run(left.resume()).unwrap().is_success());
+}
+
+#[test]
+fn a_profile_that_the_next_run_does_not_know_stops_the_resume_with_its_name() {
+    let world = World::new();
+    let own = || Profile::builder("acme").build().unwrap();
+    let policy = || Policy::new().max_attempts(1);
+    let client = world.builder().profile(own()).policy(policy());
+    let client = client.build().unwrap();
+    world.server.fail(lost());
+    assert!(run(client.post("a", URL, &json!({}))).is_err());
+    drop(client);
+    let client = world.client();
+    let left = run(client.unfinished()).unwrap().remove(0);
+    let error = run(left.resume()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidConfiguration);
+    assert!(error.to_string().contains("\"acme\""), "{error}");
+    assert!(error.is_unresolved(), "{error}");
+    assert_eq!(world.sent(), 1);
+    drop((left, client));
+    // Known by name, though it is not the default any more.
+    let client = world.builder().profile(Profile::default()).profile(own());
+    let client = client.build().unwrap();
+    let left = run(client.unfinished()).unwrap().remove(0);
+    assert!(run(left.resume()).unwrap().is_success());
+}
+
+#[test]
+fn e45_a_changed_default_does_not_change_how_the_key_is_written() {
+    let world = World::new();
+    let policy = Policy::new().max_attempts(1);
+    let client = world.builder().policy(policy).build().unwrap();
+    world.server.fail(lost());
+    let error = run(client.post("a", URL, &json!({}))).unwrap_err();
+    assert!(error.is_unresolved());
+    drop(client);
+    let quoted = world.builder().profile(Profile::ietf_draft());
+    let client = quoted.build().unwrap();
+    run(client.post("a", URL, &json!({}))).unwrap();
+    assert_eq!(world.keys().len(), 1);
+    // The twin: a new operation is quoted.
+    run(client.post("b", URL, &json!({}))).unwrap();
+    assert!(world.keys().iter().any(|key| key.starts_with('"')));
+}
+
+#[test]
+fn e36_a_process_that_dies_between_any_two_writes_leaves_one_key() {
+    // The n-th write and every one after it never happen: the disk is gone, then the process.
+    for survivors in 0..6 {
+        let world = World::new();
+        let left = Arc::new(std::sync::atomic::AtomicUsize::new(survivors));
+        let kind = JournalErrorKind::Unavailable;
+        let client = client_refusing(&world, kind, move |_| {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                .is_err()
+        });
+        world.server.fail(lost());
+        world.server.answer(answer(500, &[], ""));
+        let _ = run(async { pay(&client, "a").begin().await?.send().await });
+        drop(client);
+        let client = world.client();
+        let operation = run(pay(&client, "a").begin()).unwrap();
+        assert!(run(operation.send()).unwrap().is_success());
+        assert_eq!(world.keys().len(), 1, "after {survivors} writes");
+        assert_eq!(world.entries().len(), 1);
+        assert_eq!(world.entries()[0].progress.phase, Phase::Succeeded);
+    }
+}

@@ -5,7 +5,7 @@ import { load } from "./load.js";
 import { databaseNotes, plainNotes, type Note, type Notes } from "./notes.js";
 import { Operation } from "./operation.js";
 import type {
-  ClientOptions, Effect, Grade, Json, Notice, OperationRequest, Outcome, Pending, Progress, SendOptions,
+  Asked, ClientOptions, Effect, Grade, Json, Notice, OperationRequest, Outcome, Pending, Progress, SendOptions,
   State, Summary,
 } from "./types.js";
 
@@ -41,7 +41,9 @@ export class Client {
   /** Opens the journal, shows again what was shown for operations that are still open. */
   static async open(options: ClientOptions): Promise<Client> {
     await load();
-    const raw: RawClient = await explained(RawClient.open(options));
+    const { credentials } = options;
+    const asking = credentials && { credentials: async (asked: Asked) => credentials(asked) };
+    const raw: RawClient = await explained(RawClient.open({ ...options, ...asking }));
     const name = `samekey-${options.application}-notes`;
     const lesser = options.store === "memory" || raw.grade === "reload";
     const notes = lesser

@@ -75,6 +75,8 @@ export async function startSite(mock, folders = {}) {
     response.setHeader("Connection", "close");
     const { pathname, search } = new URL(request.url, "http://site");
     if (pathname.startsWith("/api/")) return relay(request, response, mock.port, pathname.slice(4) + search);
+    if (pathname === "/api-url") return response.end(mock.url);
+    if (pathname === "/favicon.ico") return response.writeHead(204).end();
     if (pathname === "/") {
       response.setHeader("Content-Type", "text/html");
       return response.end("<!doctype html><title>samekey</title><p id=status></p>");

@@ -3,9 +3,11 @@
 
 mod check;
 mod deny;
+mod pages;
 mod parts;
 mod setup;
 mod shell;
+mod size;
 mod test;
 mod tidy;
 mod web;
@@ -63,6 +65,16 @@ const CHORES: &[Chore] = &[
         name: "web",
         about: "Builds the npm package in pkg/.",
         run: |arguments| alone(arguments, web::run),
+    },
+    Chore {
+        name: "pages",
+        about: "Tests the npm package in a real browser against the mock server.",
+        run: |arguments| alone(arguments, || pages::run(&mut parts::Tally::default())),
+    },
+    Chore {
+        name: "size",
+        about: "What a page downloads, what of it costs what, and whether that is too much.",
+        run: |arguments| alone(arguments, size::run),
     },
 ];
 

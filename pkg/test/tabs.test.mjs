@@ -129,7 +129,12 @@ test("a frozen tab's operation is taken over within 30 s, and its late write bou
     });
     await until(async () => (await mock.posts()).length === 1, "the first request");
     const session = await browser.context.newCDPSession(first);
-    await session.send("Page.setWebLifecycleState", { state: "frozen" });
+    // A debugger freezes a tab that is in view, which the browser itself would not: its lock is held,
+    // and not one of its timers and answers is heard.
+    await session.send("Debugger.enable");
+    const paused = new Promise((resolve) => session.once("Debugger.paused", resolve));
+    await session.send("Debugger.pause");
+    await paused;
     const frozen = Date.now();
     await mock.gate("release");
     const outcome = await second.evaluate(async () => {
@@ -141,7 +146,8 @@ test("a frozen tab's operation is taken over within 30 s, and its late write bou
     assert.deepEqual(outcome, { state: "succeeded", key, joined: true, error: undefined });
     assert.ok(took < 30_000, `took ${took} ms`);
     assert.ok(took > 15_000, `took over after ${took} ms from a tab that was alive`);
-    await session.send("Page.setWebLifecycleState", { state: "active" });
+    await session.send("Debugger.resume");
+    await session.send("Debugger.disable");
     assert.equal(await first.evaluate(async () => (await sending).state), "succeeded");
     assert.equal((await mock.ledger()).effects.length, 1);
   }),

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod demo;
 mod deny;
 mod pages;
 mod parts;
@@ -70,6 +71,11 @@ const CHORES: &[Chore] = &[
         name: "pages",
         about: "Tests the npm package in a real browser against the mock server.",
         run: |arguments| alone(arguments, || pages::run(&mut parts::Tally::default())),
+    },
+    Chore {
+        name: "demo",
+        about: "Builds and serves a checkout page with the mock server behind it, and opens it.",
+        run: |arguments| alone(arguments, demo::run),
     },
     Chore {
         name: "size",

@@ -75,7 +75,7 @@ function show(step) {
       return say("busy", "You are offline.", "The payment goes on as soon as the network is back.");
     case "waiting": {
       const left = () => Math.max(0, Math.ceil((step.until - Date.now()) / 1000));
-      say("busy", `Trying again in ${left()} s`, "The shop did not answer. Nothing is paid twice.");
+      say("busy", `Trying again in ${left()} s`, "The shop did not answer. It is asked again under the same reference.");
       countdown = setInterval(() => (element("headline").textContent = `Trying again in ${left()} s`), 250);
       return;
     }

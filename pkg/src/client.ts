@@ -181,8 +181,14 @@ export class Client {
     return found.map((raw) => new Operation(this, raw));
   }
 
-  private async sweep(options: SendOptions & { onResume?: (operation: Operation) => void }): Promise<Resumed[]> {
-    const open = (await this.list("unfinished")).filter(({ key }) => !this.driving.has(key));
+  /** `patient`: what has used up its attempts waits for a better reason to go on than the time. */
+  private async sweep(
+    options: SendOptions & { onResume?: (operation: Operation) => void },
+    patient = false,
+  ): Promise<Resumed[]> {
+    const open = (await this.list("unfinished")).filter(
+      ({ key, state }) => !this.driving.has(key) && !(patient && state === "attention"),
+    );
     return Promise.all(
       open.map(async (operation): Promise<Resumed> => {
         options.onResume?.(operation);
@@ -197,11 +203,12 @@ export class Client {
 
   private keepSweeping(options: SendOptions): void {
     if (this.stopSweeping || typeof document === "undefined") return;
-    const again = () => {
+    const look = (patient: boolean) => {
       // Whatever comes of it is in the journal, and told to those who subscribed.
-      if (navigator.onLine && document.visibilityState === "visible") void this.sweep(options).catch(() => {});
+      if (navigator.onLine && document.visibilityState === "visible") void this.sweep(options, patient).catch(() => {});
     };
-    const timer = setInterval(again, SWEEP_EVERY);
+    const again = () => look(false);
+    const timer = setInterval(() => look(true), SWEEP_EVERY);
     addEventListener("online", again);
     addEventListener("storage", again);
     document.addEventListener("visibilitychange", again);

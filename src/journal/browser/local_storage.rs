@@ -109,7 +109,7 @@ fn storage() -> Result<Storage, JournalError> {
     let blocked = |error: &JsValue| refused("localStorage cannot be used", error);
     let found = js_sys::Reflect::get(&js_sys::global(), &"localStorage".into());
     let found: Storage = found
-        .and_then(|found| found.dyn_into())
+        .and_then(JsCast::dyn_into)
         .map_err(|error| blocked(&error))?;
     let probe = format!("{LAYOUT}:probe");
     found

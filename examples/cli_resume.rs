@@ -64,14 +64,13 @@ async fn main() -> ExitCode {
 async fn run() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let arguments = Arguments::read()?;
     let order = arguments.order.unwrap_or_else(|| "order-1".to_owned());
-    let journal = match arguments.journal {
-        Some(journal) => journal,
-        None => default_journal_path(APPLICATION)?,
+    let client =
+        Client::builder(APPLICATION).transport(HttpTransport::builder().no_proxy().build()?); // the server is on this machine
+    let (client, journal) = match arguments.journal {
+        Some(file) => (client.journal(SqliteJournal::open(&file)?), file),
+        None => (client, default_journal_path(APPLICATION)?),
     };
-    let client = Client::builder(APPLICATION)
-        .journal(SqliteJournal::open(&journal)?)
-        .transport(HttpTransport::builder().no_proxy().build()?) // the server is on this machine
-        .build()?;
+    let client = client.build()?;
     println!("journal: {}", journal.display());
     let server = match arguments.url {
         Some(_) => None,

@@ -160,7 +160,8 @@ impl Operation {
     /// # Errors
     /// As [`samekey::Operation::resume`](crate::Operation::resume).
     pub fn resume(&self) -> Result<Outcome, Error> {
-        self.send()
+        let operation = Arc::clone(&self.inner);
+        self.worker.run(async move { operation.resume().await })
     }
 
     /// The same for an operation whose body the journal does not keep.

@@ -10,6 +10,7 @@ mod lease;
 pub use builder::{ClientBuilder, Parts};
 pub(crate) use builder::{is_credential, is_framing};
 pub use credentials::{Asked, Credentials, CredentialsError};
+pub(crate) use lease::Wish;
 
 use crate::clock::{Clock, Dice};
 use crate::entry::{Entry, Grade, Scope};

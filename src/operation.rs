@@ -4,7 +4,7 @@ mod builder;
 
 pub use builder::OperationBuilder;
 
-use crate::client::Client;
+use crate::client::{Client, Wish};
 use crate::entry::{
     DecodeError, Entry, Frozen, Grade, Kept, Owner, Phase, Progress, Receipt, WindowSource,
 };
@@ -140,19 +140,23 @@ impl Operation {
     /// ([`Error::nothing_was_sent`]). A refusal by the server is an outcome, not an error.
     pub async fn send(&self) -> Result<Outcome, Error> {
         self.check_damage()?;
-        // Boxed: whoever awaits this would otherwise hold, and a page download, a copy of the loop.
-        let drive: BoxFuture<'_, Result<Outcome, Error>> = Box::pin(self.client.0.drive(self));
-        drive.await
+        self.drive(Wish::Send).await
+    }
+
+    /// Boxed: whoever awaits it would otherwise hold, and a page download, a copy of the loop.
+    fn drive(&self, wish: Wish) -> BoxFuture<'_, Result<Outcome, Error>> {
+        Box::pin(self.client.0.drive(self, wish))
     }
 
     /// Goes on with an operation that an earlier run left open, or that a person wants to try
-    /// again: same key, same bytes, credentials asked for anew. The same as
-    /// [`send`](Operation::send), under the name that says what is meant.
+    /// again: same key, same bytes, credentials asked for anew. Unlike [`send`](Operation::send) it
+    /// also takes up what needs attention, as long as that can be sent without acting twice.
     ///
     /// # Errors
     /// As [`send`](Operation::send).
     pub async fn resume(&self) -> Result<Outcome, Error> {
-        self.send().await
+        self.check_damage()?;
+        self.drive(Wish::Resume).await
     }
 
     /// [`resume`](Operation::resume) for an operation whose body the journal does not keep.
@@ -163,7 +167,7 @@ impl Operation {
     pub async fn resume_with(&self, body: impl Into<Vec<u8>>) -> Result<Outcome, Error> {
         self.check_damage()?;
         self.supply_body(&body.into())?;
-        self.send().await
+        self.resume().await
     }
 
     pub(crate) fn supply_body(&self, body: &[u8]) -> Result<(), Error> {

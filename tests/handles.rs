@@ -1,6 +1,7 @@
 //! Several handles on one operation in one process: what one has settled, another cannot undo.
 
 #![cfg(feature = "json")]
+#![expect(clippy::unwrap_used, reason = "clippy knows tests, not their helpers")]
 
 use samekey::testing::{ScriptedTransport, parts_with};
 use samekey::{Client, Error, Operation, Phase};

@@ -13,6 +13,7 @@ use samekey::{Client, Error, Policy, SqliteJournal, Update};
 use samekey_mock::{Event, Ledger, Mock};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -100,6 +101,16 @@ async fn many_payments() {
     lanes.join_all().await;
 }
 
+#[test]
+#[ignore = "the other tests run it, as a process of its own"]
+fn a_client_with_the_default_journal() {
+    if std::env::var_os(NAME).is_some() {
+        let _client = Client::builder("newcomer").build().unwrap();
+        let path = samekey::platform::native::default_journal_path("newcomer").unwrap();
+        tell(&format!("journal {}", path.display()));
+    }
+}
+
 /// A server, and a journal for all.
 struct World {
     server: Mock,
@@ -132,6 +143,23 @@ fn keys(ledger: &Ledger) -> BTreeSet<&str> {
         .iter()
         .map(|request| request.key.as_deref().unwrap_or("(none)"))
         .collect()
+}
+
+#[tokio::test]
+async fn a_new_account_without_a_folder_for_data_gets_one() {
+    let home = TempDir::new().unwrap();
+    let data = home.path().join("not/there/yet");
+    let variables = [
+        (NAME, "newcomer"),
+        ("HOME", home.path().to_str().unwrap()),
+        ("XDG_DATA_HOME", data.to_str().unwrap()),
+    ];
+    let mut process = Process::start("a_client_with_the_default_journal", &variables);
+    let journal = PathBuf::from(process.hear("journal").await);
+    assert!(
+        journal.starts_with(home.path()) && journal.is_file(),
+        "{journal:?}"
+    );
 }
 
 #[tokio::test]

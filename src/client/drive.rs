@@ -1,6 +1,6 @@
 //! The one loop: it carries out what the machine decides, and decides nothing itself.
 
-use super::lease::{Acquired, Mine};
+use super::lease::{Acquired, Mine, Wish};
 use super::{Asked, Inner, is_framing};
 use crate::entry::{Entry, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
@@ -19,7 +19,7 @@ pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 impl Inner {
     /// Drives an operation until there is an end to report.
-    pub(crate) async fn drive(&self, operation: &Operation) -> Result<Outcome, Error> {
+    pub(crate) async fn drive(&self, operation: &Operation, wish: Wish) -> Result<Outcome, Error> {
         let key = operation.key();
         trace::within(&key, async {
             let (_flight, waited) = self.flights.enter(&key).await;
@@ -27,7 +27,7 @@ impl Inner {
                 return self.conclude(operation, &entry);
             }
             loop {
-                let mine = match self.acquire(operation).await? {
+                let mine = match self.acquire(operation, wish).await? {
                     Acquired::Mine(mine) => mine,
                     Acquired::Ended(entry) => return self.conclude(operation, &entry),
                 };

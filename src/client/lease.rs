@@ -19,6 +19,15 @@ const JOIN_EVERY: Duration = Duration::from_millis(200);
 /// How long after its begin an operation may be sent without a look at what others did to it.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// Why an operation is to be driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The program goes its way.
+    Send,
+    /// Somebody wants it taken up again, and may know that what stood in the way is gone.
+    Resume,
+}
+
 /// An entry that is ours to drive.
 pub(super) struct Mine {
     pub(super) entry: Entry,
@@ -36,7 +45,11 @@ impl Inner {
     }
 
     /// Gets the right to drive: at once for what we began, by a claim for all else.
-    pub(super) async fn acquire(&self, operation: &Operation) -> Result<Acquired, Error> {
+    pub(super) async fn acquire(
+        &self,
+        operation: &Operation,
+        wish: Wish,
+    ) -> Result<Acquired, Error> {
         if let Some(mine) = self.take_fresh(operation) {
             return Ok(Acquired::Mine(mine));
         }
@@ -52,6 +65,9 @@ impl Inner {
             }
             if entry.frozen.scope != self.scope {
                 return Err(operation.blame(other_scope(&entry, self)));
+            }
+            if wish == Wish::Send && needs_a_person(entry.progress.phase) {
+                return Ok(Acquired::Ended(Box::new(entry)));
             }
             match self.claim(operation, &entry).await? {
                 Claimed::Mine(mine) => return Ok(Acquired::Mine(mine)),
@@ -283,6 +299,11 @@ fn other_scope(entry: &Entry, inner: &Inner) -> Error {
             entry.frozen.scope, inner.scope
         ),
     )
+}
+
+/// What is merely exhausted goes on by itself; all else waits until somebody wants it resumed.
+fn needs_a_person(phase: Phase) -> bool {
+    matches!(phase, Phase::Attention(_)) && !phase.is_unfinished()
 }
 
 fn held_elsewhere() -> Error {

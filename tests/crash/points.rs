@@ -160,11 +160,18 @@ async fn an_entry_that_kills_every_process_is_left_to_a_person() {
     for _ in 0..5 {
         world.die(Death::At(Point::AnswerRead)).await;
     }
-    // Recovery leaves it alone; then the program is asked for the payment itself, which is a person
-    // who tries again: same key.
-    let evidence = world.live().await.judge().unwrap();
+    // Recovery leaves it alone, and so does the program when it asks for the payment again.
+    let evidence = world.live().await;
     assert_eq!(evidence.recovered, ["Err(Attention(Crashes))"]);
-    assert_eq!(evidence.wire.len(), 6);
+    assert_eq!(evidence.wire.len(), 5);
+    assert_eq!(evidence.ledger.effects().len(), 1);
+    let charges = evidence
+        .judge()
+        .expect_err("it is not paid as far as anyone knows");
+    assert!(
+        charges.starts_with("the outcome is \"Attention(Crashes)"),
+        "{charges}"
+    );
 }
 
 #[tokio::test]

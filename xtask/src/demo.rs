@@ -39,7 +39,9 @@ pub(crate) fn run() -> Outcome {
 
 /// Shows the page, where there is a screen; the line above says where it is.
 fn open(url: &str) {
-    let opener = ["xdg-open", "open"].into_iter().find(|name| installed(name));
+    let opener = ["xdg-open", "open"]
+        .into_iter()
+        .find(|name| installed(name));
     if let Some(opener) = opener {
         let quiet = command(opener, &[url])
             .stdout(Stdio::null())

@@ -82,7 +82,42 @@ const CHORES: &[Chore] = &[
         about: "What a page downloads, what of it costs what, and whether that is too much.",
         run: |arguments| alone(arguments, size::run),
     },
+    Chore {
+        name: "kills",
+        about: "kill -9 of `samekey send` at random moments, at full size; `--rounds N` sets how many (200).",
+        run: kills,
+    },
+    Chore {
+        name: "picture",
+        about: "Takes the picture of the mock server's page that its README shows.",
+        run: |arguments| alone(arguments, picture),
+    },
 ];
+
+fn kills(arguments: &[String]) -> Result<(), Stop> {
+    let rounds = match arguments {
+        [] => "200",
+        [flag, rounds] if flag == "--rounds" && rounds.parse::<u32>().is_ok() => rounds,
+        _ => return Err(Stop::Usage("takes `--rounds N` and nothing else".into())),
+    };
+    let test = [
+        "test",
+        "-p",
+        "samekey-cli",
+        "--test",
+        "cli",
+        "kills",
+        "--",
+        "--nocapture",
+    ];
+    Ok(shell::run(shell::cargo(&test).env("ROUNDS", rounds))?)
+}
+
+fn picture() -> shell::Outcome {
+    setup::programs()?;
+    let picture = ["run", "-p", "samekey-mock", "--example", "picture", "--"];
+    shell::run(shell::cargo(&picture).arg("docs/pictures/mock.png"))
+}
 
 fn help() -> String {
     let mut text = "Usage: cargo xtask <command>\n\nCommands:\n".to_owned();

@@ -38,26 +38,30 @@ pub(crate) fn npm_packages() -> Outcome {
     run(command("npm", &arguments).current_dir(package))
 }
 
-/// Makes sure of a browser and its driver.
+/// Programs that tests start, each with the package that brings it. Any of the names will do.
+const PROGRAMS: &[(&[&str], &str)] = &[
+    (
+        &["chromium", "chromium-browser", "google-chrome"],
+        "chromium",
+    ),
+    (&["chromedriver"], "chromium-driver"),
+    (&["strace"], "strace"),
+    (&["tmux"], "tmux"),
+];
+
+/// Makes sure of the programs that tests start: a browser and its driver, a terminal, a tracer.
 ///
-/// Nothing fails here: what needs a browser says so itself when there is none.
-pub(crate) fn browser() -> Outcome {
-    let browsers = ["chromium", "chromium-browser", "google-chrome"];
-    let browser = browsers.iter().any(|name| installed(name));
-    let missing: Vec<&str> = [
-        (browser, "chromium"),
-        (installed("chromedriver"), "chromium-driver"),
-    ]
-    .into_iter()
-    .filter_map(|(there, package)| (!there).then_some(package))
-    .collect();
+/// Nothing fails here: a test that needs what could not be installed says so itself.
+pub(crate) fn programs() -> Outcome {
+    let missing: Vec<&str> = PROGRAMS
+        .iter()
+        .filter(|(names, _)| !names.iter().any(|name| installed(name)))
+        .map(|(_, package)| *package)
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let by_hand = format!(
-        "the browser tests need {}: install it",
-        missing.join(" and ")
-    );
+    let by_hand = format!("some tests need {}: install it", missing.join(", "));
     if !installed("apt-get") || !is_root() {
         println!("note: {by_hand}");
         return Ok(());

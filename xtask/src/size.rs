@@ -80,7 +80,10 @@ fn light_tree() -> Outcome {
     arguments.extend(["--prefix", "none", "--target", WASM]);
     let tree = output(&mut cargo(&arguments))?;
     let names = |line: &&str, name: &str| line.split(' ').next() == Some(name);
-    match BANNED.iter().find(|name| tree.lines().any(|line| names(&line, name))) {
+    match BANNED
+        .iter()
+        .find(|name| tree.lines().any(|line| names(&line, name)))
+    {
         Some(found) => Err(format!("the page's tree holds {found}")),
         None => Ok(()),
     }
@@ -103,7 +106,9 @@ fn by_crate(module: &[u8]) -> Option<BTreeMap<String, usize>> {
     }
     let mut found = BTreeMap::new();
     for (at, size) in sizes.into_iter().enumerate() {
-        let name = names.get(&(at + imports)).map_or("?", |name| crate_of(name));
+        let name = names
+            .get(&(at + imports))
+            .map_or("?", |name| crate_of(name));
         // Removed by wasm-bindgen: it runs these to learn of types.
         if !name.starts_with("__wbindgen_describe") {
             *found.entry(name.to_owned()).or_default() += size;
@@ -187,7 +192,16 @@ fn crate_of(name: &str) -> &str {
     let length = rest[..end].parse().unwrap_or(0);
     let part = rest.get(end..end + length).unwrap_or(name);
     let part = part.trim_start_matches("_$LT$");
-    let known = ["samekey_wasm", "samekey", "js_sys", "wasm_bindgen", "web_sys", "core", "alloc", "std"];
+    let known = [
+        "samekey_wasm",
+        "samekey",
+        "js_sys",
+        "wasm_bindgen",
+        "web_sys",
+        "core",
+        "alloc",
+        "std",
+    ];
     known
         .iter()
         .find(|known| part.starts_with(**known))

@@ -12,7 +12,7 @@ use std::process::Stdio;
 /// What comes before `check`.
 const BEFORE: &[Part] = &[Part {
     name: "set-up",
-    run: |_| setup::wasm_target().and_then(|()| setup::browser()),
+    run: |_| setup::wasm_target().and_then(|()| setup::programs()),
 }];
 
 /// What comes after it. A new kind of test is a new row here.

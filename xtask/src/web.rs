@@ -19,7 +19,9 @@ pub(crate) fn text(path: &Path) -> String {
 /// Where cargo builds: this program lies in it.
 pub(crate) fn target() -> Result<PathBuf, String> {
     let here = env::current_exe().map_err(|e| format!("cannot find my own place: {e}"))?;
-    let target = here.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    let target = here
+        .ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").is_file());
     target
         .map(Path::to_path_buf)
         .ok_or_else(|| "cannot find cargo's target folder".into())
@@ -46,7 +48,13 @@ pub(crate) fn run() -> Outcome {
         &["-Oz", "wasm/samekey_bg.wasm", "-o", "dist/samekey_bg.wasm"],
     )?;
     tool("tsc", &["--project", "tsconfig.json"])?;
-    let bundle = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--outdir=dist"];
+    let bundle = [
+        "--bundle",
+        "--minify",
+        "--format=esm",
+        "--target=es2022",
+        "--outdir=dist",
+    ];
     let page = ["src/index.ts", "--platform=browser"];
     tool("esbuild", &[&page[..], &bundle[..]].concat())?;
     let node = ["src/node.ts", "--platform=node"];

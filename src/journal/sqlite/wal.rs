@@ -49,7 +49,7 @@ pub(super) fn audit(path: &Path, meta: u32) -> io::Result<Audit> {
     }
     let little = word(&header) & 1 == 0;
     let mut sums = Checksum::of(&header);
-    let mut salts = sums.is_some().then(|| self::salts(&header[16..]));
+    let mut salts = sums.is_some().then(|| salts(&header[16..]));
     let mut frame = vec![0; FRAME + page_size(&header)];
     let mut audit = Audit::default();
     let mut behind = Behind::default();
@@ -65,7 +65,6 @@ pub(super) fn audit(path: &Path, meta: u32) -> io::Result<Audit> {
         if is_next {
             audit.read += u32::from(commits);
         } else {
-            sums = None;
             behind.take(head, page, meta, &mut audit.unread);
         }
         let stored = Checksum {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub(crate) fn default_journal(application: &str) -> Result<Arc<dyn Journal>, Error> {
     let path = super::default_journal_path(application)
         .map_err(|error| Error::new(ErrorKind::InvalidConfiguration, error.to_string()))?;
+    super::folder::make_data_folder(&path);
     Ok(Arc::new(crate::journal::SqliteJournal::open(path)?))
 }
 

@@ -2,6 +2,8 @@
 
 use crate::entry::Scope;
 use etcetera::BaseStrategy;
+#[cfg(feature = "sqlite")]
+use std::path::Path;
 use std::path::PathBuf;
 
 /// There is no place for a journal, and why.
@@ -33,4 +35,19 @@ pub fn default_journal_path(application: &str) -> Result<PathBuf, NoDataFolder> 
         .data_dir()
         .join("samekey")
         .join(format!("{application}.samekey")))
+}
+
+/// Makes the platform's folder for data, which a new account does not have yet: for its owner only.
+///
+/// If that fails, opening the journal will say so, and why.
+#[cfg(feature = "sqlite")]
+pub(super) fn make_data_folder(journal: &Path) {
+    let mut maker = std::fs::DirBuilder::new();
+    maker.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+    let _ = journal
+        .ancestors()
+        .nth(2)
+        .map(|folder| maker.create(folder));
 }

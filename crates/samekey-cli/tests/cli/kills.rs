@@ -21,6 +21,8 @@ use tokio::process::Child;
 
 const SENDERS: usize = 8;
 const FULL: usize = 200;
+/// With three answers in ten lost, six attempts in a row fail once in a thousand times.
+const ENDURE: [&str; 2] = ["--max-attempts", "20"];
 /// What a kill may find.
 const PHASES: [&str; 5] = ["before", "ready", "waiting", "sending", "ended"];
 
@@ -98,7 +100,8 @@ impl Scene {
     fn args(&self, intent: &str) -> Vec<String> {
         let url = format!("{}/orders?intent={intent}", self.url);
         let args = ["send", "POST", &url, "--json", "{}", "--intent", intent];
-        args.map(str::to_owned).to_vec()
+        let args = args.into_iter().chain(ENDURE);
+        args.map(str::to_owned).collect()
     }
 
     fn spawn(&self, intent: &str) -> Child {
@@ -242,11 +245,8 @@ async fn killed_at_any_moment_every_intent_has_one_key_and_one_effect() {
 
 /// What a user does after a power cut: resume, and ask again for what is not even in the journal.
 async fn resume_everything(scene: &Scene, told: &[(String, Option<&'static str>)]) {
-    let ran = scene
-        .desk
-        .run(&["resume", "--all", "--at-once", "8"])
-        .await
-        .expect(0);
+    let resume = [&["resume", "--all", "--at-once", "8"], &ENDURE[..]].concat();
+    let ran = scene.desk.run(&resume).await.expect(0);
     let open = told.iter().filter(|(_, phase)| phase.is_some()).count();
     println!(
         "{open} killed; {}",

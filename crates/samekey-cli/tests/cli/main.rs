@@ -1,5 +1,7 @@
 //! The program as its users meet it: real processes, real sockets, a real journal.
 
+#![expect(clippy::unwrap_used, reason = "clippy knows tests, not their helpers")]
+
 mod answers;
 mod bodies;
 mod commands;

@@ -38,12 +38,17 @@ struct Screen {
 
 impl Screen {
     async fn open(desk: &Desk, width: u16, name: &str, args: &str) -> Screen {
+        Screen::open_with(desk, width, name, args, "").await
+    }
+
+    /// `variables`: set before the program, as in a shell.
+    async fn open_with(desk: &Desk, width: u16, name: &str, args: &str, variables: &str) -> Screen {
         let socket = desk
             .path(&format!("tmux-{name}-{width}"))
             .display()
             .to_string();
         // Afterwards the screen stays as it is, with the exit code below it.
-        let line = format!("{PROGRAM} {args}; echo \"exit $?\"; exec cat");
+        let line = format!("{variables} {PROGRAM} {args}; echo \"exit $?\"; exec cat");
         let mut command = Command::new("tmux");
         desk.prepare(&mut command);
         command
@@ -266,5 +271,24 @@ async fn resume_all_shows_a_bar() {
         );
         assert!(!done.contains('['), "the bar is gone: {done}");
         assert_eq!(mock.ledger().effects().len(), 6);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn colours_are_for_terminals_that_want_them() {
+    if !has_tmux().await {
+        return;
+    }
+    let (desk, mock) = (Desk::new(), mock().await);
+    desk.leave_open(&mock, "cart/9").await;
+    for (name, variables, coloured) in [
+        ("plain", "NO_COLOR=1", false),
+        ("empty", "NO_COLOR=", true),
+        ("colour", "", true),
+    ] {
+        let screen = Screen::open_with(&desk, 80, name, "list", variables).await;
+        screen.shows("exit 0").await;
+        let escapes = screen.tmux(&["capture-pane", "-p", "-e"]).await;
+        assert_eq!(escapes.contains('\u{1b}'), coloured, "{name}: {escapes:?}");
     }
 }

@@ -22,7 +22,8 @@ type Ended = (Operation, Result<Outcome, Error>);
 /// There is nothing to resume.
 pub(super) fn nothing(house: &House, out: &Out) -> Result<Exit, Trouble> {
     if out.is_json() {
-        out.document(&json!({ "results": [], "counts": Counts::default().document() }));
+        let counts = Counts::default().document();
+        out.document(&json!({ "results": [], "counts": counts, "stopped_before": 0 }));
     }
     let path = house.journal_path().display();
     out.note(&format!("nothing to resume in {path}"));

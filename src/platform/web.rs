@@ -1,4 +1,8 @@
 //! Pages: `fetch`, the browser's clocks and its randomness.
+#![allow(
+    clippy::arc_with_non_send_sync,
+    reason = "the client holds its parts as it does natively; a page has one thread"
+)]
 
 mod clock;
 mod defaults;

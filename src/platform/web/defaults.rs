@@ -24,7 +24,9 @@ pub(crate) fn default_transport() -> Result<Arc<dyn Transport>, Error> {
     Ok(Arc::new(FetchTransport::new()))
 }
 
-pub(crate) fn default_clock_and_dice() -> Result<(Arc<dyn Clock>, Arc<dyn Dice>), Error> {
+type ClockAndDice = (Arc<dyn Clock>, Arc<dyn Dice>);
+
+pub(crate) fn default_clock_and_dice() -> Result<ClockAndDice, Error> {
     let dice = PageDice::new().ok_or_else(|| {
         let message = "this browser has no `crypto.getRandomValues`, so no key can be minted";
         Error::new(ErrorKind::InvalidConfiguration, message)

@@ -21,12 +21,9 @@ pub(crate) fn run(tally: &mut Tally) -> Outcome {
     sh(&mut cargo(&["build", "--package", "samekey-mock"]))?;
     let name = format!("debug/samekey-mock{}", env::consts::EXE_SUFFIX);
     let mock = web::target()?.join(name);
-    let arguments = [
-        "--test",
-        "--test-concurrency=1",
-        "--test-reporter=spec",
-        "test/",
-    ];
+    let mut arguments = vec!["--test", "--test-concurrency=1", "--test-reporter=spec"];
+    let files = tests()?;
+    arguments.extend(files.iter().map(String::as_str));
     println!("$ node {}", arguments.join(" "));
     let mut child = command("node", &arguments)
         .current_dir(web::package())
@@ -53,6 +50,24 @@ pub(crate) fn run(tally: &mut Tally) -> Outcome {
         return Err("not one test of the pages ran".into());
     }
     Ok(())
+}
+
+/// The files of tests. Node would take everything in a folder of this name for one.
+fn tests() -> Result<Vec<String>, String> {
+    let fail = |e: std::io::Error| format!("cannot read pkg/test: {e}");
+    let mut files = Vec::new();
+    for file in std::fs::read_dir(web::package().join("test")).map_err(fail)? {
+        let name = file
+            .map_err(fail)?
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
+        if name.ends_with(".test.mjs") {
+            files.push(format!("test/{name}"));
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// The suite that every journal must pass, as a module for a page.

@@ -242,7 +242,8 @@ impl Client {
 
     /// Reaps in the background after the first ended operation, and now and then after that.
     pub(crate) fn reap_sometimes(&self) {
-        if self.0.ended.fetch_add(1, Ordering::Relaxed) % REAP_EVERY != 0 {
+        let ended = self.0.ended.fetch_add(1, Ordering::Relaxed);
+        if !ended.is_multiple_of(REAP_EVERY) {
             return;
         }
         let client = Arc::downgrade(&self.0);

@@ -2,6 +2,7 @@
 
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
 use crate::time::Now;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Tells the time and lets it pass.
@@ -22,3 +23,6 @@ pub trait Dice: MaybeSend + MaybeSync {
     /// which a fork or a cloned machine would repeat.
     fn key_bytes(&self) -> [u8; 16];
 }
+
+/// Both, shared.
+pub(crate) type ClockAndDice = (Arc<dyn Clock>, Arc<dyn Dice>);

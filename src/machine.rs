@@ -623,6 +623,7 @@ impl Machine {
 }
 
 /// A wait that is being weighed.
+#[derive(Clone, Copy)]
 struct Pause {
     wait: Duration,
     hinted: bool,

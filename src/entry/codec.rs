@@ -234,7 +234,7 @@ const SOURCES: [WindowSource; 4] = [
 ];
 const REPLAYS: [Replayed; 3] = [Replayed::No, Replayed::Yes, Replayed::Unknown];
 
-fn code<T: PartialEq>(table: &[T], value: T) -> u8 {
+fn code<T: Copy + PartialEq>(table: &[T], value: T) -> u8 {
     let position = table.iter().position(|known| *known == value);
     position
         .and_then(|p| u8::try_from(p).ok())

@@ -113,6 +113,7 @@ impl fmt::Debug for Permit {
 }
 
 /// What a permit is for.
+#[derive(Clone, Copy)]
 pub(super) struct Order<'a> {
     pub(super) frozen: &'a Arc<Frozen>,
     pub(super) body: &'a Arc<[u8]>,

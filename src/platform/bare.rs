@@ -1,6 +1,6 @@
 //! No platform: every part has to be brought along.
 
-use crate::clock::{Clock, Dice};
+use crate::clock::ClockAndDice;
 use crate::error::{Error, ErrorKind};
 use crate::journal::Journal;
 use crate::seam::BoxFuture;
@@ -22,7 +22,7 @@ pub(crate) fn default_transport() -> Result<Arc<dyn Transport>, Error> {
     missing("transport")
 }
 
-pub(crate) fn default_clock_and_dice() -> Result<(Arc<dyn Clock>, Arc<dyn Dice>), Error> {
+pub(crate) fn default_clock_and_dice() -> Result<ClockAndDice, Error> {
     missing("clock")
 }
 

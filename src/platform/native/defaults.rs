@@ -1,7 +1,7 @@
 //! What a native client uses when it is told nothing else.
 
 use super::{HttpTransport, OsDice, SystemClock};
-use crate::clock::{Clock, Dice};
+use crate::clock::ClockAndDice;
 use crate::error::{Error, ErrorKind};
 use crate::journal::Journal;
 use crate::seam::BoxFuture;
@@ -38,7 +38,7 @@ pub(crate) fn default_transport() -> Result<Arc<dyn Transport>, Error> {
     clippy::unnecessary_wraps,
     reason = "a build without a platform has none to give"
 )]
-pub(crate) fn default_clock_and_dice() -> Result<(Arc<dyn Clock>, Arc<dyn Dice>), Error> {
+pub(crate) fn default_clock_and_dice() -> Result<ClockAndDice, Error> {
     Ok((Arc::new(SystemClock), Arc::new(OsDice)))
 }
 

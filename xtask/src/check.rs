@@ -162,8 +162,8 @@ fn wasm_core() -> Outcome {
     ];
     sh(&mut cargo(&bare))?;
     sh(cargo(&bare).args(["--features", "json"]))?;
-    let page = ["check", "--package", "samekey-wasm", "--target", WASM];
-    sh(cargo(&page).args(["--features", "conformance"]))
+    let page = ["clippy", "--package", "samekey-wasm", "--target", WASM];
+    sh(cargo(&page).args(["--features", "conformance", "--", "-D", "warnings"]))
 }
 
 #[cfg(test)]

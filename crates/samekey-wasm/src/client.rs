@@ -26,6 +26,7 @@ pub struct RawClient {
     store: Store,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` wants it")]
 fn fail(error: Error) -> JsValue {
     shape::error(&error)
 }

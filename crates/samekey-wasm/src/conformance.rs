@@ -1,4 +1,8 @@
 //! The suite that every journal must pass, run from a page.
+#![allow(
+    clippy::arc_with_non_send_sync,
+    reason = "journals are held as they are natively; a page has one thread"
+)]
 
 use samekey::journal::conformance::{RULES, Stage};
 use samekey::journal::{IndexedDbJournal, Journal, JournalError, LocalStorageJournal};

@@ -1,7 +1,7 @@
 //! What a page's client uses when it is told nothing else.
 
 use super::{FetchTransport, PageClock, PageDice};
-use crate::clock::{Clock, Dice};
+use crate::clock::ClockAndDice;
 use crate::error::{Error, ErrorKind};
 use crate::journal::Journal;
 use crate::seam::BoxFuture;
@@ -23,8 +23,6 @@ pub(crate) fn default_journal(_application: &str) -> Result<Arc<dyn Journal>, Er
 pub(crate) fn default_transport() -> Result<Arc<dyn Transport>, Error> {
     Ok(Arc::new(FetchTransport::new()))
 }
-
-type ClockAndDice = (Arc<dyn Clock>, Arc<dyn Dice>);
 
 pub(crate) fn default_clock_and_dice() -> Result<ClockAndDice, Error> {
     let dice = PageDice::new().ok_or_else(|| {

@@ -180,31 +180,59 @@ fn function_names(section: &[u8]) -> Option<BTreeMap<usize, String>> {
     Some(names)
 }
 
-/// The crate in a mangled name: `_ZN7samekey…` or, from the standard library, `_RNv…4core…`.
+/// The standard library's crates as its own names hold them.
+const STANDARD: [&str; 4] = ["4core", "5alloc", "3std", "8dlmalloc"];
+/// Crates behind names such as `_$LT$samekey..journal…`.
+const OURS: [&str; 7] = [
+    "samekey_wasm",
+    "samekey",
+    "js_sys",
+    "wasm_bindgen",
+    "web_sys",
+    "core",
+    "alloc",
+];
+
+/// The crate in a mangled name: `_ZN7samekey…` or, in the standard library, `_RNv…4core…`.
 fn crate_of(name: &str) -> &str {
-    let mangled = name.trim_start_matches("_ZN").trim_start_matches("_R");
-    let digits = mangled.find(|c: char| c.is_ascii_digit());
-    let Some(start) = digits.filter(|_| name.starts_with("_ZN") || name.starts_with("_R")) else {
+    if name.starts_with("_R") {
+        let found = STANDARD.iter().filter(|part| name.contains(**part));
+        let first = found.min_by_key(|part| name.find(**part));
+        return first.map_or("?", |part| &part[1..]);
+    }
+    let Some(path) = name.strip_prefix("_ZN") else {
         return name;
     };
-    let rest = &mangled[start..];
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-    let length = rest[..end].parse().unwrap_or(0);
-    let part = rest.get(end..end + length).unwrap_or(name);
+    let end = path.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    let length = path[..end].parse().unwrap_or(0);
+    let part = path.get(end..end + length).unwrap_or(name);
     let part = part.trim_start_matches("_$LT$");
-    let known = [
-        "samekey_wasm",
-        "samekey",
-        "js_sys",
-        "wasm_bindgen",
-        "web_sys",
-        "core",
-        "alloc",
-        "std",
-    ];
-    known
-        .iter()
-        .find(|known| part.starts_with(**known))
-        .copied()
-        .unwrap_or(part)
+    let ours = OURS.iter().find(|ours| part.starts_with(**ours));
+    ours.copied().unwrap_or(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_their_crates() {
+        for (name, wanted) in [
+            ("_ZN7samekey7machine7Machine4step17h0E", "samekey"),
+            ("_ZN10serde_json2de17h0E", UNLINKED),
+            (
+                "_ZN107_$LT$samekey..journal..J$u20$as$u20$X$GT$6record17h0E",
+                "samekey",
+            ),
+            ("_RNvMNtNtCsgXGp5Oqx2Ny_4core4char7methodsc16escape", "core"),
+            ("main", "main"),
+        ] {
+            let name = name.replace("107_", "38_");
+            assert!(
+                crate_of(&name).starts_with(wanted),
+                "{name}: {}",
+                crate_of(&name)
+            );
+        }
+    }
 }

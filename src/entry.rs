@@ -445,9 +445,10 @@ impl Entry {
 }
 
 /// How much a journal's word is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Grade {
     /// Nothing survives.
+    #[default]
     None,
     /// Survives a reload or a closed tab, not a killed browser.
     Reload,

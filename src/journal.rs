@@ -4,6 +4,8 @@
 //! is decided by the [`machine`](crate::machine). A store is right when it passes the
 //! [`conformance`] suite, not when its own tests pass.
 
+#[cfg(all(feature = "browser", target_arch = "wasm32"))]
+pub(crate) mod browser;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod memory;
@@ -14,6 +16,8 @@ pub use stores::*;
 
 /// The journals of this build.
 pub mod stores {
+    #[cfg(all(feature = "browser", target_arch = "wasm32"))]
+    pub use super::browser::{IndexedDbJournal, LocalStorageJournal};
     pub use super::memory::MemoryJournal;
     #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
     pub use super::sqlite::*;

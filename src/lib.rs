@@ -105,8 +105,9 @@
 //! | the server forgets the key within its window | **not covered**: it may act again | the same |
 //! | the server does not know keys | **not covered**; [`Profile::none`] then sends nothing twice | the same |
 //!
-//! The stores for browsers are in preparation. A store of one's own is right when it passes
-//! `journal::conformance` (feature `conformance`).
+//! A page has two stores of its own (feature `browser`): `IndexedDbJournal`, which survives a killed
+//! browser, and `LocalStorageJournal`, which survives a reload. A store of one's own is right when it
+//! passes `journal::conformance` (feature `conformance`).
 //!
 //! # Features
 //!
@@ -119,6 +120,7 @@
 //! | `tracing` | yes | spans for every operation and attempt; the key only as its reference |
 //! | `blocking` | no | a client for programs without an async runtime |
 //! | `conformance` | no | the suite that every journal must pass |
+//! | `browser` | no | IndexedDB, localStorage and `fetch` for pages; nothing natively |
 //!
 //! Without any of them the core is left: no runtime, no HTTP, no SQLite; its client is built with
 //! [`Client::with_parts`].

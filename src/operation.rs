@@ -16,6 +16,7 @@ use crate::machine;
 use crate::message::{Headers, Method};
 use crate::outcome::Outcome;
 use crate::seal::Part;
+use crate::seam::BoxFuture;
 use crate::time::Timestamp;
 use crate::update::{Announcer, Updates};
 use sha2::{Digest, Sha256};
@@ -139,7 +140,12 @@ impl Operation {
     /// ([`Error::nothing_was_sent`]). A refusal by the server is an outcome, not an error.
     pub async fn send(&self) -> Result<Outcome, Error> {
         self.check_damage()?;
-        self.client.0.drive(self, Wish::Send).await
+        self.drive(Wish::Send).await
+    }
+
+    /// Boxed: whoever awaits it would otherwise hold, and a page download, a copy of the loop.
+    fn drive(&self, wish: Wish) -> BoxFuture<'_, Result<Outcome, Error>> {
+        Box::pin(self.client.0.drive(self, wish))
     }
 
     /// Goes on with an operation that an earlier run left open, or that a person wants to try
@@ -150,7 +156,7 @@ impl Operation {
     /// As [`send`](Operation::send).
     pub async fn resume(&self) -> Result<Outcome, Error> {
         self.check_damage()?;
-        self.client.0.drive(self, Wish::Resume).await
+        self.drive(Wish::Resume).await
     }
 
     /// [`resume`](Operation::resume) for an operation whose body the journal does not keep.

@@ -9,7 +9,19 @@ pub mod native;
 #[cfg(all(feature = "native", not(target_arch = "wasm32")))]
 pub(crate) use native::{default_clock_and_dice, default_journal, default_transport, spawn};
 
-#[cfg(not(all(feature = "native", not(target_arch = "wasm32"))))]
+#[cfg(all(feature = "browser", target_arch = "wasm32"))]
+pub mod web;
+
+#[cfg(all(feature = "browser", target_arch = "wasm32"))]
+pub(crate) use web::{default_clock_and_dice, default_journal, default_transport, spawn};
+
+#[cfg(not(any(
+    all(feature = "native", not(target_arch = "wasm32")),
+    all(feature = "browser", target_arch = "wasm32")
+)))]
 mod bare;
-#[cfg(not(all(feature = "native", not(target_arch = "wasm32"))))]
+#[cfg(not(any(
+    all(feature = "native", not(target_arch = "wasm32")),
+    all(feature = "browser", target_arch = "wasm32")
+)))]
 pub(crate) use bare::{default_clock_and_dice, default_journal, default_transport, spawn};

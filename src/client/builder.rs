@@ -243,6 +243,10 @@ impl ClientBuilder {
         }
     }
 
+    #[allow(
+        clippy::arc_with_non_send_sync,
+        reason = "in a page nothing is Send, and nothing needs to be: see seam.rs"
+    )]
     fn assemble(self, scope: Scope, origins: Vec<Origin>) -> Result<Client, Error> {
         let journal = match self.journal {
             Some(journal) => journal,

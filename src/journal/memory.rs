@@ -53,20 +53,24 @@ impl Drop for Handle {
     }
 }
 
-type Name = (Scope, Box<str>, u32);
+pub(super) type Name = (Scope, Box<str>, u32);
 
+/// All that a journal holds, and what may be done with it. A store that keeps a copy of everything
+/// in memory uses it too.
 #[derive(Debug, Default)]
-struct Memory {
-    last_slot: u64,
-    rows: BTreeMap<u64, Row>,
-    names: HashMap<Name, u64>,
-    owners: HashMap<u128, Liveness>,
+pub(super) struct Memory {
+    pub(super) grade: Grade,
+    pub(super) last_slot: u64,
+    pub(super) rows: BTreeMap<u64, Row>,
+    pub(super) names: HashMap<Name, u64>,
+    pub(super) owners: HashMap<u128, Liveness>,
 }
 
-#[derive(Debug)]
-enum Row {
+#[derive(Clone, Debug)]
+pub(super) enum Row {
     Whole(Entry),
-    Damaged(Entry),
+    /// It is there and cannot be read; the entry says what is known of it all the same.
+    Damaged(Entry, DecodeError),
     Gone(Tombstone),
 }
 
@@ -146,14 +150,14 @@ impl MemoryJournal {
         let Some(Row::Whole(entry)) = memory.rows.get(&slot) else {
             return false;
         };
-        let damaged = Row::Damaged(entry.clone());
+        let damaged = Row::Damaged(entry.clone(), DecodeError::Digest);
         memory.rows.insert(slot, damaged);
         true
     }
 }
 
 impl Memory {
-    fn begin(&mut self, mut entry: Entry) -> Result<Begun, JournalError> {
+    pub(super) fn begin(&mut self, mut entry: Entry) -> Result<Begun, JournalError> {
         let frozen = &entry.frozen;
         let name = (
             frozen.scope.clone(),
@@ -164,42 +168,46 @@ impl Memory {
             return match self.rows.get(slot) {
                 Some(Row::Whole(entry)) => Ok(Begun::Exists(Box::new(entry.clone()))),
                 Some(Row::Gone(tombstone)) => Ok(Begun::Tombstone(tombstone.clone())),
-                Some(Row::Damaged(entry)) => Ok(Begun::Damaged(hurt(entry))),
-                None => Err(damaged(*slot)),
+                Some(Row::Damaged(entry, error)) => Ok(Begun::Damaged(hurt(entry, *error))),
+                None => Err(JournalError::unreadable(*slot, DecodeError::Digest)),
             };
         }
         self.last_slot += 1;
         entry.slot = self.last_slot;
-        let receipt = receipt(&entry);
+        let receipt = receipt(&entry, self.grade);
         self.names.insert(name, entry.slot);
         self.rows.insert(entry.slot, Row::Whole(entry));
         Ok(Begun::Created(receipt))
     }
 
-    fn record(&mut self, write: Write) -> Result<Receipt, JournalError> {
+    pub(super) fn record(&mut self, write: Write) -> Result<Receipt, JournalError> {
         match self.rows.get_mut(&write.slot) {
-            Some(Row::Damaged(entry)) if *entry.key() == write.key => Err(damaged(write.slot)),
+            Some(Row::Damaged(entry, error)) if *entry.key() == write.key => {
+                Err(JournalError::unreadable(write.slot, *error))
+            }
             Some(Row::Whole(entry))
                 if *entry.key() == write.key
                     && entry.progress.revision == write.expected
                     && write.progress.revision == write.expected + 1 =>
             {
                 entry.progress = write.progress;
-                Ok(receipt(entry))
+                Ok(receipt(entry, self.grade))
             }
             _ => Err(JournalError::stale(&write.key)),
         }
     }
 
-    fn load(&self, slot: u64, key: &Key) -> Result<Option<Entry>, JournalError> {
+    pub(super) fn load(&self, slot: u64, key: &Key) -> Result<Option<Entry>, JournalError> {
         match self.rows.get(&slot) {
-            Some(Row::Damaged(entry)) if entry.key() == key => Err(damaged(slot)),
+            Some(Row::Damaged(entry, error)) if entry.key() == key => {
+                Err(JournalError::unreadable(slot, *error))
+            }
             Some(Row::Whole(entry)) if entry.key() == key => Ok(Some(entry.clone())),
             _ => Ok(None),
         }
     }
 
-    fn list(&self, query: &Query) -> Listing {
+    pub(super) fn list(&self, query: &Query) -> Listing {
         let mut listing = Listing::default();
         let limit = match query.limit {
             0 => usize::MAX,
@@ -223,7 +231,7 @@ impl Memory {
         listing
     }
 
-    fn find(&self, reference: Reference, scope: Option<&Scope>) -> Listing {
+    pub(super) fn find(&self, reference: Reference, scope: Option<&Scope>) -> Listing {
         let mut listing = Listing::default();
         for row in self.rows.values() {
             listing.take(row, |entry| {
@@ -238,9 +246,11 @@ impl Memory {
         self.owners.get(&owner.0).copied().unwrap_or(Liveness::Dead)
     }
 
-    fn forget(&mut self, slot: u64, key: &Key) -> Result<(), JournalError> {
+    pub(super) fn forget(&mut self, slot: u64, key: &Key) -> Result<(), JournalError> {
         match self.rows.get_mut(&slot) {
-            Some(Row::Damaged(entry)) if entry.key() == key => Err(damaged(slot)),
+            Some(Row::Damaged(entry, error)) if entry.key() == key => {
+                Err(JournalError::unreadable(slot, *error))
+            }
             Some(row @ Row::Whole(_)) => {
                 if let Row::Whole(entry) = row
                     && entry.key() == key
@@ -255,7 +265,7 @@ impl Memory {
         }
     }
 
-    fn reap(&mut self, retention: &Retention) -> Reaped {
+    pub(super) fn reap(&mut self, retention: &Retention) -> Reaped {
         let mut reaped = Reaped::default();
         let mut dropped = Vec::new();
         for (slot, row) in &mut self.rows {
@@ -275,7 +285,7 @@ impl Memory {
                     dropped.push(*slot);
                     reaped.tombstones += 1;
                 }
-                Row::Gone(_) | Row::Damaged(_) => {}
+                Row::Gone(_) | Row::Damaged(..) => {}
             }
         }
         for slot in dropped {
@@ -290,31 +300,25 @@ impl Listing {
     fn take(&mut self, row: &Row, wanted: impl Fn(&Entry) -> bool) {
         match row {
             Row::Whole(entry) if wanted(entry) => self.entries.push(entry.clone()),
-            Row::Damaged(entry) if wanted(entry) => self.damaged.push(hurt(entry)),
+            Row::Damaged(entry, error) if wanted(entry) => {
+                self.damaged.push(hurt(entry, *error));
+            }
             _ => {}
         }
     }
 }
 
-fn receipt(entry: &Entry) -> Receipt {
-    Receipt::new(
-        entry.key().clone(),
-        entry.slot,
-        entry.progress.revision,
-        Grade::None,
-    )
+fn receipt(entry: &Entry, grade: Grade) -> Receipt {
+    let revision = entry.progress.revision;
+    Receipt::new(entry.key().clone(), entry.slot, revision, grade)
 }
 
-fn hurt(entry: &Entry) -> Damaged {
+fn hurt(entry: &Entry, error: DecodeError) -> Damaged {
     Damaged {
         slot: entry.slot,
         key: Some(entry.key().clone()),
-        error: DecodeError::Digest,
+        error,
     }
-}
-
-fn damaged(slot: u64) -> JournalError {
-    JournalError::unreadable(slot, DecodeError::Digest)
 }
 
 impl Journal for MemoryJournal {

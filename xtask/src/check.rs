@@ -161,7 +161,9 @@ fn wasm_core() -> Outcome {
         WASM,
     ];
     sh(&mut cargo(&bare))?;
-    sh(cargo(&bare).args(["--features", "json"]))
+    sh(cargo(&bare).args(["--features", "json"]))?;
+    let page = ["clippy", "--package", "samekey-wasm", "--target", WASM];
+    sh(cargo(&page).args(["--features", "conformance", "--", "-D", "warnings"]))
 }
 
 #[cfg(test)]

@@ -2,13 +2,17 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod demo;
 mod deny;
+mod pages;
 mod parts;
 mod proof;
 mod setup;
 mod shell;
+mod size;
 mod test;
 mod tidy;
+mod web;
 
 use std::process::ExitCode;
 
@@ -74,6 +78,26 @@ const CHORES: &[Chore] = &[
         name: "tidy",
         about: "The rules of the house: who names whom, the browser fork, numbered tests, forbidden words.",
         run: |arguments| alone(arguments, tidy::run),
+    },
+    Chore {
+        name: "web",
+        about: "Builds the npm package in pkg/.",
+        run: |arguments| alone(arguments, web::run),
+    },
+    Chore {
+        name: "pages",
+        about: "Tests the npm package in a real browser against the mock server.",
+        run: |arguments| alone(arguments, || pages::run(&mut parts::Tally::default())),
+    },
+    Chore {
+        name: "demo",
+        about: "Builds and serves a checkout page with the mock server behind it, and opens it.",
+        run: |arguments| alone(arguments, demo::run),
+    },
+    Chore {
+        name: "size",
+        about: "What a page downloads, what of it costs what, and whether that is too much.",
+        run: |arguments| alone(arguments, size::run),
     },
     Chore {
         name: "kills",

@@ -1,6 +1,6 @@
 //! What the other commands need on the machine, installed where that can be done.
 
-use crate::shell::{Outcome, command, installed, output, run};
+use crate::shell::{Outcome, command, installed, output, root, run};
 
 /// The target that the browser build is compiled for.
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
@@ -20,6 +20,22 @@ pub(crate) fn wasm_target() -> Outcome {
         ));
     }
     run(&mut command("rustup", &["target", "add", WASM]))
+}
+
+/// Makes sure of the tools that the package is built and tested with, as the lock file names them.
+pub(crate) fn npm_packages() -> Outcome {
+    let package = root().join("pkg");
+    let lock = package.join("package-lock.json");
+    let installed_lock = package.join("node_modules/.package-lock.json");
+    let changed = |path: &std::path::Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    if changed(&installed_lock).is_some_and(|done| Some(done) >= changed(&lock)) {
+        return Ok(());
+    }
+    if !installed("npm") {
+        return Err("the npm package needs Node 20 or later with npm: install it".into());
+    }
+    let arguments = ["ci", "--no-audit", "--no-fund"];
+    run(command("npm", &arguments).current_dir(package))
 }
 
 /// Programs that tests start, each with the package that brings it. Any of the names will do.

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything, from a fresh clone to the last line.
 
 use crate::check;
+use crate::pages;
 use crate::parts::{self, Part, Tally};
 use crate::setup;
 use crate::shell::{Outcome, cargo, command, root, run as sh};
@@ -27,6 +28,10 @@ const AFTER: &[Part] = &[
     Part {
         name: "checkout",
         run: |_| example("checkout"),
+    },
+    Part {
+        name: "pages",
+        run: pages::run,
     },
 ];
 

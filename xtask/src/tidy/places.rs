@@ -5,7 +5,12 @@ use super::{File, Finding};
 use std::collections::BTreeSet;
 
 /// Files that may ask which platform they are built for.
-const FORKED: &[&str] = &["src/platform.rs", "src/seam.rs"];
+const FORKED: &[&str] = &[
+    "src/platform.rs",
+    "src/seam.rs",
+    // Bindings for the browser are nothing anywhere else.
+    "crates/samekey-wasm/src/lib.rs",
+];
 /// The file that may ask on lines that bring a module in.
 const FORKED_MODULES: &str = "src/journal.rs";
 const ASKED: &[&str] = &["target_arch", "target_family"];

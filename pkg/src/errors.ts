@@ -1,0 +1,58 @@
+/** What the bindings throw. */
+interface Raw {
+  kind: string;
+  message: string;
+  reference?: string;
+  until?: number;
+  attempts?: number;
+  unresolved?: boolean;
+  nothingWasSent?: boolean;
+}
+
+export type ErrorKind =
+  | "invalid-request" | "invalid-configuration" | "journal" | "fingerprint-mismatch" | "tombstone"
+  | "attention" | "deferred" | "not-sent" | "held-elsewhere" | "body-needed" | "body-mismatch" | "locked"
+  | "other-scope" | "origin-not-allowed" | "not-found" | "ended" | "damaged" | "previous-unresolved"
+  | "aborted";
+
+/** `RefusedAfterDoubt` as `refused-after-doubt`. */
+export const kebab = (name: string): string => name.replace(/(?!^)[A-Z]/g, "-$&").toLowerCase();
+
+/** What went wrong, then what to do. */
+export class SamekeyError extends Error {
+  readonly kind: ErrorKind;
+  /** For `attention` and `journal`: what is the matter, such as `window-closed` or `full`. */
+  readonly reason: string | undefined;
+  /** Keep it, and show it to the user. */
+  readonly reference: string | undefined;
+  readonly attempts: number;
+  /** It may have happened and it may not: do not start a new action. */
+  readonly unresolved: boolean;
+  /** Certain: not one attempt can have reached a server. */
+  readonly nothingWasSent: boolean;
+  /** For `deferred`: when it goes on. */
+  readonly until: Date | undefined;
+
+  constructor(raw: Raw) {
+    super(raw.message);
+    const [, kind, reason] = /^(\w+)(?:\((\w+))?/.exec(raw.kind) ?? [];
+    this.kind = kebab(kind ?? raw.kind) as ErrorKind;
+    this.name = this.kind === "aborted" ? "AbortError" : "SamekeyError";
+    this.reason = reason && raw.until === undefined ? kebab(reason) : undefined;
+    this.reference = raw.reference;
+    this.attempts = raw.attempts ?? 0;
+    this.unresolved = raw.unresolved ?? false;
+    this.nothingWasSent = raw.nothingWasSent ?? true;
+    this.until = raw.until === undefined ? undefined : new Date(raw.until);
+  }
+}
+
+/** Waits for the bindings, and makes their complaints errors. */
+export async function explained<T>(promise: Promise<T>): Promise<T> {
+  try {
+    return await promise;
+  } catch (raw) {
+    if (raw instanceof Error || typeof raw !== "object" || raw === null) throw raw;
+    throw new SamekeyError(raw as Raw);
+  }
+}

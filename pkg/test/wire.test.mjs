@@ -1,0 +1,290 @@
+// What servers and networks do to a page, one case at a time.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openClient, stage, startMock, until } from "./harness.mjs";
+
+const QUICK = { base: 120, cap: 400, attemptTimeout: 5_000 };
+const LIMIT = { timeout: 90_000 };
+
+/** Sends in the page; what comes of it as plain values. */
+const pay = (page, intent, request) =>
+  page.evaluate(
+    async ({ intent, request }) => {
+      const steps = [];
+      try {
+        const operation = await client.operation(intent, request);
+        const outcome = await operation.send({ onProgress: (step) => steps.push(step) });
+        const { state, status, key, attempts, provenance } = outcome;
+        return { state, status, key, attempts, provenance, json: outcome.json(), steps };
+      } catch (error) {
+        const { kind, reason, unresolved, nothingWasSent, reference, message } = error;
+        return { kind, reason, unresolved, nothingWasSent, reference, message, steps };
+      }
+    },
+    { intent, request },
+  );
+
+test("offline: nothing is tried until the network is back", LIMIT, () =>
+  stage(async ({ mock, browser, page: open }) => {
+    const page = await open();
+    await openClient(page, { policy: QUICK });
+    await browser.context.setOffline(true);
+    await page.evaluate(async () => {
+      const operation = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+      window.sending = operation.send({ onProgress: (step) => steps.push(step.state) });
+    });
+    await until(() => page.evaluate(() => steps.includes("offline")), "the news of being offline");
+    // Longer than all attempts of this policy would take.
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 3_000)));
+    assert.deepEqual(await page.evaluate(() => steps), ["offline"]);
+    await browser.context.setOffline(false);
+    const attempts = await page.evaluate(async () => (await sending).attempts);
+    assert.equal(attempts, 1, "attempts were burnt while offline");
+    assert.equal((await mock.posts()).length, 1);
+  }),
+);
+
+test("422, the key was used with another request: a person has to look", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await openClient(page, { policy: QUICK });
+    const key = "8e03978e-40d5-43e8-bc93-6894a57f9324";
+    const answer = await fetch(`${mock.url}/orders`, {
+      method: "POST",
+      headers: { "Idempotency-Key": key, "Content-Type": "application/json" },
+      body: JSON.stringify({ item: "coffee" }),
+    });
+    assert.equal(answer.status, 201);
+    const ended = await pay(page, "cart/1", { url: "/api/orders", json: { item: "tea" }, adoptKey: key });
+    assert.equal(ended.kind, "attention", JSON.stringify(ended));
+    assert.equal(ended.reason, "key-mismatch");
+    assert.equal((await mock.ledger()).effects.length, 1);
+  }),
+);
+
+test("202: the result is polled for", LIMIT, () =>
+  stage(
+    async ({ page: open }) => {
+      const page = await open();
+      // The server names the place of the result by its own address: the page must be allowed there.
+      await openClient(page, { policy: QUICK });
+      const ended = await pay(page, "export/1", { url: `${await apiOf(page)}/exports`, json: { of: "orders" } });
+      assert.equal(ended.state, "succeeded", JSON.stringify(ended));
+      assert.ok(ended.steps.some(({ state }) => state === "polling"), "it was not polled");
+    },
+    { mockOptions: ["--export", "600"] },
+  ),
+);
+
+/** The mock's own address, as a page of another origin would use it. */
+async function apiOf(page) {
+  return page.evaluate(async () => (await (await fetch("/api-url")).text()).trim());
+}
+
+for (const [name, omit] of [["exposed", []], ["hidden", ["--cors-omit", "Access-Control-Expose-Headers"]]]) {
+  test(`409 in flight with Retry-After ${name} by CORS: waited out, one effect`, LIMIT, () =>
+    stage(
+      async ({ mock, page: open }) => {
+        const page = await open();
+        await openClient(page, { policy: { ...QUICK, attemptTimeout: 600 } });
+        await mock.fault("slow-work:2500*1");
+        const ended = await pay(page, "cart/1", { url: `${mock.url}/orders`, json: { item: "tea" } });
+        const { effects, keys } = await mock.ledger();
+        assert.equal(effects.length, 1);
+        assert.equal(keys.length, 1);
+        if (ended.state) assert.equal(ended.state, "succeeded");
+        else assert.equal(ended.unresolved, true, JSON.stringify(ended));
+        if (name === "exposed") assert.equal(ended.state, "succeeded", JSON.stringify(ended));
+      },
+      { mockOptions: omit },
+    ),
+  );
+}
+
+test("no CORS headers at all: never a failure, and never an effect", LIMIT, async () => {
+  const other = await startMock("--cors-omit", "Access-Control-Allow-Origin");
+  try {
+    await stage(async ({ page: open }) => {
+      const page = await open();
+      await openClient(page, { policy: { ...QUICK, maxAttempts: 2 } });
+      const ended = await pay(page, "cart/1", { url: `${other.url}/orders`, json: { item: "tea" } });
+      // A script cannot tell a refused preflight from a lost answer.
+      assert.equal(ended.kind, "attention", JSON.stringify(ended));
+      assert.equal(ended.unresolved, true);
+      assert.equal((await other.posts()).length, 0);
+    });
+  } finally {
+    await other.stop();
+  }
+});
+
+test("T16: a redirect is not followed, and not called a failure", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await openClient(page, { policy: QUICK });
+    await mock.fault("redirect-same:307*1");
+    const ended = await pay(page, "cart/1", { url: "/api/orders", json: { item: "tea" } });
+    assert.equal(ended.kind, "attention", JSON.stringify(ended));
+    assert.equal(ended.unresolved, true);
+  }),
+);
+
+test("quota: a full store refuses new operations before anything is sent, and records old ones", LIMIT, () =>
+  stage(async ({ mock, browser, site, page: open }) => {
+    const page = await open();
+    await openClient(page, { store: "localstorage", policy: QUICK });
+    await page.evaluate(async () => {
+      window.old = await client.operation("cart/old", { url: "/api/orders", json: { item: "tea" } });
+      let chunk = "x".repeat(1 << 20);
+      for (let i = 0; chunk.length > 0; i++) {
+        try {
+          localStorage.setItem(`fill/${i}`, chunk);
+        } catch {
+          chunk = chunk.slice(0, chunk.length >> 1);
+        }
+      }
+    });
+    const refused = await pay(page, "cart/new", { url: "/api/orders", json: { item: "tea" } });
+    assert.deepEqual(
+      [refused.kind, refused.reason, refused.nothingWasSent],
+      ["journal", "full", true],
+      JSON.stringify(refused),
+    );
+    assert.equal((await mock.posts()).length, 0);
+    const outcome = await page.evaluate(async () => {
+      const { state, recorded } = await old.send();
+      return { state, recorded };
+    });
+    assert.deepEqual(outcome, { state: "succeeded", recorded: true });
+    assert.equal((await mock.posts()).length, 1);
+  }),
+);
+
+test("cancel, then reload: the user's stop wins over every sweep", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await mock.fault("status:503");
+    await openClient(page, { policy: { ...QUICK, base: 3_000, cap: 4_000 } });
+    await page.evaluate(async () => {
+      const operation = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+      operation.send({ onProgress: (step) => steps.push(step.state) }).catch(() => {});
+      window.operation = operation;
+    });
+    await until(() => page.evaluate(() => steps.includes("waiting")), "the first wait");
+    const state = await page.evaluate(() => operation.cancel());
+    assert.ok(["attention", "abandoned"].includes(state), state);
+    const before = (await mock.posts()).length;
+    await mock.calm();
+    await page.reload();
+    await openClient(page, { policy: QUICK });
+    assert.deepEqual(await page.evaluate(async () => (await client.resumeAll()).length), 0);
+    assert.equal((await mock.posts()).length, before);
+    assert.equal((await mock.ledger()).effects.length, 0);
+  }),
+);
+
+test("signing out wipes one scope and leaves the other", LIMIT, () =>
+  stage(async ({ page: open }) => {
+    const page = await open();
+    const counts = await page.evaluate(async () => {
+      const { Client } = await import("/dist/index.js");
+      const open = (scope) => Client.open({ application: "shop", scope });
+      const [ann, bob] = [await open("ann"), await open("bob")];
+      for (const client of [ann, bob]) {
+        await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+      }
+      const wiped = await ann.signOut();
+      const left = (client) => client.list().then((all) => all.length);
+      return [wiped, await left(await open("ann")), await left(await open("bob"))];
+    });
+    assert.deepEqual(counts, [1, 0, 1]);
+  }),
+);
+
+test("credentials are asked for at each attempt and kept nowhere", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await mock.fault("status:503*1");
+    const found = await page.evaluate(async () => {
+      const { Client } = await import("/dist/index.js");
+      let asked = 0;
+      const credentials = () => ({ Authorization: `Bearer canary-${++asked}` });
+      const client = await Client.open({ application: "shop", credentials, policy: { base: 120, cap: 400 } });
+      const operation = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+      await operation.send();
+      const open = indexedDB.open("samekey-shop");
+      await new Promise((resolve) => (open.onsuccess = resolve));
+      const all = open.result.transaction("entries").objectStore("entries").getAll();
+      await new Promise((resolve) => (all.onsuccess = resolve));
+      const text = all.result.map((row) => new TextDecoder("latin1").decode(row.frozen) + new TextDecoder("latin1").decode(row.progress));
+      return { asked, leaked: text.join().includes("canary"), rows: text.length };
+    });
+    assert.deepEqual(found, { asked: 2, leaked: false, rows: 1 });
+  }),
+);
+
+test("an AbortSignal lets go, and the operation stays resumable", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await mock.gate("hold");
+    await openClient(page, { policy: QUICK });
+    const aborted = await page.evaluate(async () => {
+      const operation = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+      const stop = new AbortController();
+      const sending = operation.send({ signal: stop.signal, onProgress: () => setTimeout(() => stop.abort(), 200) });
+      const error = await sending.catch((error) => error);
+      return { name: error.name, kind: error.kind, unresolved: error.unresolved };
+    });
+    assert.deepEqual(aborted, { name: "AbortError", kind: "aborted", unresolved: true });
+    await mock.gate("release");
+    const [state] = await page.evaluate(async () => (await client.resumeAll()).map(({ outcome }) => outcome?.state));
+    assert.equal(state, "succeeded");
+    assert.equal((await mock.ledger()).effects.length, 1);
+  }),
+);
+
+/** A page that counts what it shows. */
+const shop = (page) =>
+  page.evaluate(async () => {
+    const { Client } = await import("/dist/index.js");
+    window.calls = [];
+    const call = (name) => (args) => calls.push(`${name} ${args.item}`);
+    const row = { apply: call("apply"), confirm: call("confirm"), revert: call("revert") };
+    window.client = await Client.open({ application: "shop", effects: { row }, policy: { base: 120, cap: 400, maxAttempts: 2 } });
+  });
+
+for (const [name, amount, fault, reload, calls, after] of [
+  ["survives a reload, and is confirmed on success", 100, undefined, true, ["apply tea", "confirm tea"], []],
+  ["is taken back on 402", 2_000_000, undefined, false, ["apply tea", "revert tea"], []],
+  // After a reload the first page may have sent it, so that a refusal no longer proves anything.
+  ["stays on 402 after a doubt", 2_000_000, undefined, true, ["apply tea"], ["apply tea"]],
+  ["stays while the outcome is unknown", 100, "drop-after-commit", true, ["apply tea"], ["apply tea"]],
+]) {
+  test(`optimistic state ${name}`, LIMIT, () =>
+    stage(async ({ mock, page: open }) => {
+      const page = await open();
+      await shop(page);
+      if (fault) await mock.fault(fault);
+      await page.evaluate(async (amount) => {
+        window.operation = await client.operation("cart/1", {
+          url: "/api/payments",
+          json: { amount },
+          optimistic: { effect: "row", args: { item: "tea" } },
+        });
+      }, amount);
+      assert.deepEqual(await page.evaluate(() => calls), ["apply tea"]);
+      if (reload) {
+        await page.reload();
+        await shop(page);
+        assert.deepEqual(await page.evaluate(() => calls), ["apply tea"], "not shown again after the reload");
+        await page.evaluate(() => client.resumeAll());
+      } else {
+        await page.evaluate(() => operation.send());
+      }
+      assert.deepEqual(await page.evaluate(() => calls), calls);
+      await page.reload();
+      await shop(page);
+      assert.deepEqual(await page.evaluate(() => calls), after);
+    }),
+  );
+}

@@ -1,0 +1,35 @@
+//! The browser's randomness.
+
+use crate::clock::Dice;
+use crate::journal::browser::page::fill_random;
+
+/// `crypto.getRandomValues`, asked anew for every draw.
+#[derive(Clone, Copy, Debug)]
+pub struct PageDice(());
+
+impl PageDice {
+    /// The page's dice; `None` where the browser has no randomness to give.
+    #[must_use]
+    pub fn new() -> Option<PageDice> {
+        let mut bytes = [0; 16];
+        fill_random(&mut bytes).ok().map(|()| PageDice(()))
+    }
+}
+
+impl Dice for PageDice {
+    fn roll(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.key_bytes();
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    fn key_bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        // It answered when the dice were made, and has no way to stop answering. A key of zeros
+        // would be shared by everyone, so it must never be used.
+        assert!(
+            fill_random(&mut bytes).is_ok() && bytes != [0; 16],
+            "the browser no longer gives randomness"
+        );
+        bytes
+    }
+}

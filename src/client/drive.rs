@@ -70,6 +70,8 @@ struct Ride<'a> {
     pending: Option<(Progress, Flush)>,
     /// How many attempts the journal knew of when we last wrote: more are somebody else's.
     noted: u32,
+    /// The latest revision that the journal acknowledged.
+    written: u64,
     over: bool,
 }
 
@@ -84,6 +86,7 @@ impl<'a> Ride<'a> {
             .check_origin(&entry.frozen.url)
             .map_err(|error| operation.blame(error))?;
         let noted = entry.progress.attempts;
+        let written = receipt.revision();
         let machine = Machine::new(Task {
             entry: entry.clone(),
             body: operation.body()?,
@@ -105,6 +108,7 @@ impl<'a> Ride<'a> {
             sending: false,
             pending: None,
             noted,
+            written,
             over: false,
         })
     }
@@ -132,6 +136,7 @@ impl<'a> Ride<'a> {
                     match written {
                         Ok(receipt) => {
                             self.noted = noted.unwrap_or(self.noted);
+                            self.written = receipt.revision();
                             Event::Recorded(receipt)
                         }
                         Err(error) => return self.not_recorded(error).await,
@@ -400,12 +405,15 @@ impl Drop for Ride<'_> {
         // was, this one bounces.
         if let Some((progress, flush)) = self.pending.take() {
             self.inner.let_go(&self.entry, &progress, flush);
+            self.written = progress.revision;
         }
         if !self.machine.progress().phase.is_open() {
             return;
         }
         let surely_unsent = !self.sending && !self.machine.in_doubt();
-        let progress = machine::release(self.machine.progress(), surely_unsent);
+        let mut progress = machine::release(self.machine.progress(), surely_unsent);
+        // After a write that failed the machine is ahead of the journal.
+        progress.revision = self.written + 1;
         self.inner.let_go(&self.entry, &progress, Flush::Normal);
         self.operation.state().entry.progress = progress;
     }

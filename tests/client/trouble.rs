@@ -72,6 +72,29 @@ fn i11_a_journal_that_fails_between_two_attempts_stops_the_sending() {
 }
 
 #[test]
+fn a_driver_whose_note_failed_lets_go_of_what_the_journal_has() {
+    let world = World::new();
+    let broken = Arc::new(AtomicBool::new(true));
+    let switch = Arc::clone(&broken);
+    let kind = JournalErrorKind::Full;
+    // Only the one note fails: the release that follows goes through.
+    let client = client_refusing(&world, kind, move |_| switch.swap(false, Ordering::Relaxed));
+    world.server.fail(lost());
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    assert_eq!(
+        run(operation.send()).unwrap_err().kind(),
+        ErrorKind::Journal(kind)
+    );
+    let other = world.client();
+    let left = run(other.unfinished()).unwrap().remove(0);
+    assert!(
+        run(left.resume()).unwrap().is_success(),
+        "while the first process lives"
+    );
+    assert_eq!(world.keys().len(), 1);
+}
+
+#[test]
 fn e39_a_damaged_entry_is_listed_refuses_loudly_and_keeps_its_intent() {
     let world = World::new();
     let client = world.client();

@@ -56,7 +56,7 @@ fn with<'a>(command: &'a str, arguments: &'a [String]) -> Vec<&'a str> {
 const CHORES: &[Chore] = &[
     Chore {
         name: "test",
-        about: "Runs everything there is to run, installs what is missing, says how long each part took.",
+        about: "Runs all that CI runs, installs what is missing, says how long each part took.",
         run: |arguments| alone(arguments, test::run),
     },
     Chore {

@@ -1,7 +1,6 @@
-//! `cargo xtask test`: everything, from a fresh clone to the last line.
+//! `cargo xtask test`: all that CI runs, from a fresh clone to the last line.
 
 use crate::check;
-use crate::pages;
 use crate::parts::{self, Part, Tally};
 use crate::setup;
 use crate::shell::{Outcome, cargo, command, root, run as sh};
@@ -28,10 +27,6 @@ const AFTER: &[Part] = &[
     Part {
         name: "checkout",
         run: |_| example("checkout"),
-    },
-    Part {
-        name: "pages",
-        run: pages::run,
     },
 ];
 

@@ -30,6 +30,19 @@ use std::time::Duration;
 /// Dropping the handle, or the future of [`send`](Operation::send), lets the operation go where it
 /// stands: it stays in the journal and can be resumed, by this program or the next.
 /// [`cancel`](Operation::cancel) is something else: it stops the action for good.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+/// # let client = samekey::testing::client();
+/// let request = client.operation("cart/9").post("https://api.example.com/orders");
+/// let operation = request.begin().await?;
+/// println!("Your reference: {}", operation.reference());
+/// let outcome = operation.send().await?;
+/// assert_eq!(outcome.reference(), operation.reference());
+/// // Asked once more, it hands out what it has, and nothing is sent.
+/// assert_eq!(operation.send().await?.provenance(), samekey::Provenance::Recovered);
+/// # Ok(()) }
+/// ```
 pub struct Operation {
     pub(crate) client: Client,
     pub(crate) state: Mutex<State>,
@@ -161,6 +174,18 @@ impl Operation {
 
     /// [`resume`](Operation::resume) for an operation whose body the journal does not keep.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// let request = client.operation("cart/9").post("https://api.example.com/orders");
+    /// let secret = request.body("card=42", "text/plain").keep(samekey::Body::FingerprintOnly);
+    /// drop(secret.begin().await?);
+    /// let left = client.unfinished().await?.remove(0);
+    /// assert_eq!(left.resume().await.unwrap_err().kind(), samekey::ErrorKind::BodyNeeded);
+    /// assert!(left.resume_with("card=42").await?.is_success());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// As [`resume`](Operation::resume); and if `body` is not the one that was sent before, in
     /// which case nothing is sent.
@@ -202,6 +227,16 @@ impl Operation {
     /// If nothing can have happened it is abandoned; else it needs attention, because the server
     /// may have acted.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// let request = client.operation("cart/9").post("https://api.example.com/orders");
+    /// let operation = request.begin().await?;
+    /// assert_eq!(operation.cancel().await?, samekey::Phase::Abandoned);
+    /// assert!(operation.send().await.unwrap_err().nothing_was_sent());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn cancel(&self) -> Result<Phase, Error> {
@@ -223,6 +258,18 @@ impl Operation {
 
     /// Settles by hand an operation whose outcome a person found out, with a note that says how.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// let request = client.operation("cart/9").post("https://api.example.com/orders");
+    /// let operation = request.begin().await?;
+    /// operation.settle(true, "found in the shop's orders").await?;
+    /// let outcome = operation.send().await?;
+    /// assert!(outcome.is_success());
+    /// assert_eq!(outcome.provenance(), samekey::Provenance::ByHand);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn settle(&self, happened: bool, note: &str) -> Result<Phase, Error> {
@@ -231,6 +278,18 @@ impl Operation {
     }
 
     /// Settles it by a look-up of the caller's: a search in the server's orders, say.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// use samekey::Finding;
+    ///
+    /// let request = client.operation("cart/9").post("https://api.example.com/orders");
+    /// let operation = request.begin().await?;
+    /// let found = |_key: samekey::Key| async { Finding::DidNotHappen("no such order".into()) };
+    /// assert_eq!(operation.look_up(found).await?, samekey::Phase::Rejected);
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`settle`](Operation::settle). If the look-up cannot tell either, nothing changes.
@@ -273,6 +332,20 @@ impl Operation {
     }
 
     /// What happens to it from now on, as a stream.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// use samekey::{Phase, Update};
+    ///
+    /// let request = client.operation("cart/9").post("https://api.example.com/orders");
+    /// let operation = request.begin().await?;
+    /// let mut updates = operation.updates();
+    /// operation.send().await?;
+    /// assert_eq!(updates.next().await, Some(Update::Sending { attempt: 1 }));
+    /// assert_eq!(updates.next().await, Some(Update::Settled(Phase::Succeeded)));
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn updates(&self) -> Updates {
         self.updates.listen()

@@ -21,6 +21,15 @@ pub enum Body {
 ///
 /// The key is the caller's to keep. Without it a sealed entry cannot be resumed, but it is never
 /// taken for damaged or dropped.
+///
+/// ```
+/// use samekey::{Body, Client, SealingKey};
+///
+/// # let parts = samekey::testing::parts();
+/// let key = SealingKey::new([42; 32]); // 32 bytes from a vault
+/// let client = Client::with_parts("shop", parts).body(Body::Sealed).seal_with(key).build()?;
+/// # Ok::<(), samekey::Error>(())
+/// ```
 #[cfg(feature = "sealing")]
 #[derive(Clone)]
 pub struct SealingKey([u8; 32]);

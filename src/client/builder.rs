@@ -49,6 +49,19 @@ pub struct Parts {
 }
 
 /// Describes a [`Client`]; [`build`](ClientBuilder::build) names every mistake at once.
+///
+/// ```
+/// use samekey::{Client, Policy};
+///
+/// # let parts = samekey::testing::parts();
+/// let wrong = Client::with_parts("no spaces, please", parts)
+///     .policy(Policy::new().max_attempts(0))
+///     .allow_origin("api.example.com");
+/// let error = wrong.build().unwrap_err().to_string();
+/// for part in ["application", "attempt", "absolute URL"] {
+///     assert!(error.contains(part), "{error}");
+/// }
+/// ```
 #[must_use]
 pub struct ClientBuilder {
     application: Box<str>,

@@ -25,6 +25,25 @@ const INCIDENTAL: [&str; 3] = ["user-agent", "x-correlation-id", "x-request-id"]
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
 /// Describes an operation; [`begin`](OperationBuilder::begin) makes it durable.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+/// # let client = samekey::testing::client();
+/// let operation = client
+///     .operation("invoice/42/pay")
+///     .post("https://api.example.com/payments")
+///     .header("Prefer", "return=minimal")
+///     .json(&serde_json::json!({"amount": 100}))
+///     .window(std::time::Duration::from_secs(12 * 3600))
+///     .begin()
+///     .await?;
+/// // The same intent with another amount is a mistake, and nothing is sent.
+/// let other = client.operation("invoice/42/pay").post("https://api.example.com/payments");
+/// let error = other.json(&serde_json::json!({"amount": 900})).begin().await.unwrap_err();
+/// assert_eq!(error.kind(), samekey::ErrorKind::FingerprintMismatch);
+/// assert_eq!(error.reference(), Some(operation.reference()));
+/// # Ok(()) }
+/// ```
 #[must_use = "an operation does nothing until it is begun and sent"]
 pub struct OperationBuilder {
     client: Client,
@@ -159,6 +178,19 @@ impl OperationBuilder {
 
     /// What identifies the request, if its body does not: a body that carries the time of day
     /// differs at every run and is the same action all the same. The first run's bytes are sent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// # use serde_json::json;
+    /// let begin = |time: &str| {
+    ///     let request = client.operation("cart/9").post("https://api.example.com/orders");
+    ///     request.json(&json!({"sku": 7, "time": time})).fingerprint_over(&json!({"sku": 7})).begin()
+    /// };
+    /// let first = begin("12:00").await?;
+    /// assert_eq!(begin("12:01").await?.reference(), first.reference());
+    /// # Ok(()) }
+    /// ```
     #[cfg(feature = "json")]
     pub fn fingerprint_over<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
         match sorted_json(value) {
@@ -171,7 +203,17 @@ impl OperationBuilder {
     }
 
     /// Uses a key that came in with a request from elsewhere, so that a service hands the same key
-    /// on downstream. Without this call no key from outside is ever used.
+    /// on downstream. Without this call no key from outside is ever used. One key must not stand for
+    /// two different requests to one server: that is the caller's to see to.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// let request = client.operation("inbound/77/charge").post("https://api.example.com/charges");
+    /// let operation = request.adopt_key("order-77").begin().await?;
+    /// assert_eq!(operation.key().as_str(), "order-77");
+    /// # Ok(()) }
+    /// ```
     pub fn adopt_key(mut self, inbound: &str) -> Self {
         match Key::adopt(inbound) {
             Ok(key) => self.adopted = Some(key),

@@ -246,11 +246,14 @@ impl Machine {
                 charge: false,
             };
         }
-        self.start(tick)
+        self.start(false, tick)
     }
 
-    /// The first thing to do with an entry that is ours: its revision is written already.
-    fn start(&mut self, tick: Tick) -> Decision {
+    /// The first thing to do with an entry that is ours.
+    ///
+    /// Its revision is written already, and was a moment ago; after a wait somebody else may have
+    /// written since, and another write shows whether the entry is still ours.
+    fn start(&mut self, waited: bool, tick: Tick) -> Decision {
         self.run.begun = true;
         self.run.started = Some(tick.now);
         if self.progress.poll_url.is_some() {
@@ -261,6 +264,10 @@ impl Machine {
             self.progress.phase = Phase::Sending;
         }
         self.run.attempts = 1;
+        if waited {
+            self.progress.not_before = None;
+            return self.record(Flush::Normal, Next::Launch);
+        }
         self.launch(tick)
     }
 
@@ -275,7 +282,7 @@ impl Machine {
 
     fn woke(&mut self, may_retry: bool, tick: Tick) -> Decision {
         if !self.run.begun {
-            return self.start(tick);
+            return self.start(true, tick);
         }
         if self.progress.poll_url.is_some() {
             return self.probe(tick);

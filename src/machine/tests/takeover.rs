@@ -186,3 +186,25 @@ fn t03_letting_go_before_anything_was_sent_says_so_and_after_it_does_not() {
     assert!(sent.maybe_applied);
     assert_eq!(sent.attempts, 1);
 }
+
+#[test]
+fn i12_a_driver_that_waited_before_its_first_attempt_shows_first_that_the_entry_is_still_its_own() {
+    let mut entry = open(Phase::Waiting);
+    entry.progress.not_before = Some(start().wall + Duration::from_secs(5));
+    entry.progress = taken(&entry, Liveness::Dead);
+    let mut s = Scenario::of(entry, Profile::default(), Policy::new(), false);
+    let Wants::Sleep { wait, .. } = s.drive() else {
+        panic!()
+    };
+    assert!(s.written.is_empty());
+    s.pass(wait);
+    assert!(matches!(
+        s.tell(Event::Woke { may_retry: true }),
+        Wants::Send { .. }
+    ));
+    assert_eq!(
+        s.written.len(),
+        1,
+        "a write that bounces if somebody settled it meanwhile"
+    );
+}

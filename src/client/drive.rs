@@ -78,10 +78,17 @@ struct Ride<'a> {
 impl<'a> Ride<'a> {
     fn new(inner: &'a Inner, operation: &'a Operation, mine: Mine) -> Result<Ride<'a>, Error> {
         let Mine {
-            entry,
+            mut entry,
             receipt,
             surely_unsent,
         } = mine;
+        let (now, progress) = (inner.clock.now(), &mut entry.progress);
+        let start = progress.window_start;
+        let seen = now.wall.max(progress.seen_at).since(start);
+        let age = inner
+            .flights
+            .age(&entry.frozen.key, start, seen, now.monotonic);
+        progress.seen_at = progress.seen_at.max(start + age);
         let origin = inner
             .check_origin(&entry.frozen.url)
             .map_err(|error| operation.blame(error))?;
@@ -273,6 +280,7 @@ impl<'a> Ride<'a> {
             End::Settled => {
                 let phase = self.machine.progress().phase;
                 self.operation.updates.tell(&Update::Settled(phase));
+                self.inner.flights.forget_age(&self.entry.frozen.key);
                 self.operation.client.reap_sometimes();
                 return match given_up(self.machine.progress()) {
                     None => Ok(self.outcome()),

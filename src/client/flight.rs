@@ -2,10 +2,12 @@
 
 use crate::entry::Owner;
 use crate::key::Key;
+use crate::time::Timestamp;
 use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 /// The operations that this client is driving right now, and those it holds ready.
 #[derive(Debug, Default)]
@@ -13,6 +15,16 @@ pub(crate) struct Flights {
     flying: Mutex<HashMap<Key, Arc<Landing>>>,
     /// Begun here and neither sent nor touched by another handle since.
     held: Mutex<HashSet<Key>>,
+    /// How old each unsettled key was when this process first drove it.
+    ages: Mutex<HashMap<Key, Age>>,
+}
+
+/// The age of a key at one moment of the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+struct Age {
+    window_start: Timestamp,
+    at: Duration,
+    age: Duration,
 }
 
 /// Holds an operation's place; dropping it lets the waiting ones go on.
@@ -57,6 +69,40 @@ impl Flights {
     /// Notes that what was begun under `key` is held ready by its handle.
     pub(crate) fn hold(&self, key: &Key) {
         lock(&self.held).insert(key.clone());
+    }
+
+    /// The least age of `key` in its window: what the wall clock says, or what this process has
+    /// counted since it first drove it. A wall clock that was set back between two starts stands
+    /// still in the journal; within this process time goes on all the same.
+    pub(crate) fn age(
+        &self,
+        key: &Key,
+        window_start: Timestamp,
+        seen: Duration,
+        at: Duration,
+    ) -> Duration {
+        let mut ages = lock(&self.ages);
+        let known = ages
+            .get(key)
+            .filter(|known| known.window_start == window_start);
+        let counted = known.map_or(Duration::ZERO, |known| {
+            known.age + at.saturating_sub(known.at)
+        });
+        let age = seen.max(counted);
+        ages.insert(
+            key.clone(),
+            Age {
+                window_start,
+                at,
+                age,
+            },
+        );
+        age
+    }
+
+    /// What is settled is not sent any more.
+    pub(crate) fn forget_age(&self, key: &Key) {
+        lock(&self.ages).remove(key);
     }
 
     /// Ends that; says whether it was so until now.

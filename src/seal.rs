@@ -86,14 +86,14 @@ impl Keeper {
         !self.keys.is_empty()
     }
 
-    /// The bytes as `mode` keeps them. `nonce` is random.
+    /// The bytes as `mode` keeps them. `nonce` draws random bytes.
     pub(crate) fn keep(
         &self,
         mode: Body,
         bytes: &[u8],
         entry: &Frozen,
         part: Part,
-        nonce: [u8; 32],
+        nonce: impl FnOnce() -> [u8; 32],
     ) -> Result<Kept, Error> {
         #[cfg(not(feature = "sealing"))]
         let _ = (entry, part, nonce);
@@ -101,7 +101,7 @@ impl Keeper {
             Body::Stored => Ok(Kept::Plain(bytes.to_vec())),
             Body::FingerprintOnly => Ok(Kept::NotKept),
             #[cfg(feature = "sealing")]
-            Body::Sealed => self.seal(bytes, entry, part, nonce).map(Kept::Sealed),
+            Body::Sealed => self.seal(bytes, entry, part, nonce()).map(Kept::Sealed),
         }
     }
 

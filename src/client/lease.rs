@@ -17,7 +17,7 @@ use std::time::Duration;
 /// How often a waiting process looks whether another one is done, at the least.
 const JOIN_EVERY: Duration = Duration::from_millis(200);
 /// How long after its begin an operation may be sent without a look at what others did to it.
-const FRESH: Duration = Duration::from_millis(20);
+const FRESH: Duration = Duration::from_millis(250);
 
 /// Why an operation is to be driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,7 +211,7 @@ impl Inner {
             let mode = Keeper::mode_of(&entry.frozen.body);
             let kept = self
                 .keeper
-                .keep(mode, bytes, &entry.frozen, Part::Answer, self.nonce());
+                .keep(mode, bytes, &entry.frozen, Part::Answer, || self.nonce());
             answer.body = kept.unwrap_or(Kept::NotKept);
         }
         Write {

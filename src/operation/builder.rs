@@ -452,7 +452,7 @@ impl OperationBuilder {
         let keep = self.keep.unwrap_or(inner.body);
         frozen.body = inner
             .keeper
-            .keep(keep, &body, &frozen, Part::Body, inner.nonce())?;
+            .keep(keep, &body, &frozen, Part::Body, || inner.nonce())?;
         Ok((frozen, body.into()))
     }
 

@@ -88,6 +88,7 @@ pub(super) fn connect(path: &Path, patience: Duration) -> Result<Connection, Jou
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
         .map_err(fault)?;
+    one_plan(&connection).map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(64);
     for (name, set, _) in PRAGMAS {
         connection
@@ -99,6 +100,13 @@ pub(super) fn connect(path: &Path, patience: Duration) -> Result<Connection, Jou
     }
     verify(path, &connection)?;
     Ok(connection)
+}
+
+/// One plan per statement, whatever is bound to it. Else SQLite, which might prove by a value that a
+/// partial index fits, compiles each statement anew for every value.
+fn one_plan(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// A connection that only reads.
@@ -124,6 +132,7 @@ fn careful(connection: Connection, patience: Duration) -> rusqlite::Result<Conne
     connection.busy_timeout(patience)?;
     // Whoever only looks must not tidy up behind the others.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    one_plan(&connection)?;
     for setting in [
         "mmap_size = 0",
         "trusted_schema = OFF",

@@ -312,15 +312,19 @@ fn transact(connection: &Connection, batch: &mut [Job], full: bool) -> rusqlite:
             Job::Close => {}
         }
     }
-    let commits = i64::from(full && tally.created == 0 && tally.written > 0);
-    if (commits, tally.open, tally.sum) != (0, 0, 0) {
-        let counted = connection
+    let counted = full && tally.created == 0 && tally.written > 0;
+    if counted || tally.open != 0 || tally.sum != 0 {
+        connection
             .prepare_cached(
-                "UPDATE meta SET commits = commits + ?1, open = open + ?2, sum = sum + ?3
-                 WHERE id = 1 RETURNING commits",
+                "UPDATE meta SET commits = commits + ?1, open = open + ?2, sum = sum + ?3 WHERE id = 1",
             )?
-            .query_row([commits, tally.open, tally.sum], |row| row.get(0))?;
-        tally.commits = full.then_some(rows::unsigned(counted));
+            .execute([i64::from(counted), tally.open, tally.sum])?;
+    }
+    if counted {
+        let commits = connection
+            .prepare_cached("SELECT commits FROM meta WHERE id = 1")?
+            .query_row([], |row| row.get(0))?;
+        tally.commits = Some(rows::unsigned(commits));
     }
     connection.prepare_cached("COMMIT")?.execute([])?;
     Ok(tally)

@@ -3,6 +3,10 @@
 use samekey_harness::planted::{self as bugs, BUGS, Bug};
 use samekey_harness::sim::{self, Report};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[global_allocator]
+static HEAP: samekey_harness::heap::Heap = samekey_harness::heap::Heap;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -61,13 +65,33 @@ fn simulate(first: u64, operations: u64) -> Result<(), String> {
     if !wrong.is_empty() {
         return Err(wrong.join("; "));
     }
-    let (counters, broken) = sim::run_many(first, operations, 10);
+    let started = now();
+    let shown = AtomicU64::new(0);
+    let (counters, broken) = sim::run_many(first, operations, 10, |so_far| {
+        let seconds = started.elapsed().as_secs();
+        if seconds < 10 + shown.load(Ordering::Relaxed) {
+            return;
+        }
+        shown.store(seconds, Ordering::Relaxed);
+        let done = so_far.operations;
+        let left = seconds * operations.saturating_sub(done) / done.max(1);
+        eprintln!(
+            "{done} of {operations} operations, {} a second, {left} s left",
+            done / seconds
+        );
+    });
+    let seconds = started.elapsed().as_secs_f64();
     for (name, value, least) in counters.all() {
         println!(
             "figure sim_{name} {value} times (at least {})",
             scaled(least, operations)
         );
     }
+    println!("figure sim_seconds {seconds:.1} seconds");
+    println!(
+        "figure sim_rate {:.0} operations/second",
+        counters.operations as f64 / seconds
+    );
     println!("figure sim_violations {} violations", broken.len());
     broken.iter().for_each(show);
     if let Some(report) = broken.iter().min_by_key(|report| report.seed) {
@@ -178,7 +202,7 @@ fn catch(bug: &Bug, operations: u64) -> Option<&'static str> {
     let patient = bug.rules.contains(&"liveness");
     let (first, operations) = if patient { (10, 1) } else { (1, operations) };
     named(&sim::gates()).or_else(|| {
-        let (_, broken) = sim::run_many(first, operations, 3);
+        let (_, broken) = sim::run_many(first, operations, 3, |_| {});
         let found: Vec<String> = broken
             .into_iter()
             .flat_map(|report| report.violations)

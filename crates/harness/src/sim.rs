@@ -64,10 +64,14 @@ fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
     }
 }
 
-/// Runs worlds from this seed on, on two threads, until so many operations were simulated or so
-/// many worlds were broken.
-#[must_use]
-pub fn run_many(first: u64, operations: u64, broken: usize) -> (Counters, Vec<Report>) {
+/// Runs worlds from this seed on, on every core, until so many operations were simulated or so
+/// many worlds were broken. `progress` hears of every world.
+pub fn run_many(
+    first: u64,
+    operations: u64,
+    broken: usize,
+    progress: impl Fn(&Counters) + Sync,
+) -> (Counters, Vec<Report>) {
     let total = Mutex::new((Counters::default(), Vec::new()));
     let next = std::sync::atomic::AtomicU64::new(first);
     let work = || {
@@ -82,11 +86,14 @@ pub fn run_many(first: u64, operations: u64, broken: usize) -> (Counters, Vec<Re
             if total.0.operations >= operations || total.1.len() >= broken {
                 return;
             }
+            progress(&total.0);
         }
     };
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
-        scope.spawn(work);
-        scope.spawn(work);
+        for _ in 0..cores {
+            scope.spawn(work);
+        }
     });
     total
         .into_inner()

@@ -1,9 +1,12 @@
 //! A journal on a simulated disk: what is written, and what would be left after a power cut.
 
 use super::config::Fault;
+use super::rng::Quick;
 use super::world::{Later, Occasion, Shared, World, lock};
 use crate::planted;
-use samekey::entry::{DecodeError, Entry, Flush, Grade, Liveness, Owner, Progress, Receipt, Scope};
+use samekey::entry::{
+    Answer, DecodeError, Entry, Flush, Grade, Liveness, Owner, Phase, Progress, Receipt, Scope,
+};
 use samekey::journal::{
     Begun, Damaged, Journal, JournalError, JournalErrorKind, Listing, Query, Reaped, Retention,
     Tombstone, Write,
@@ -12,6 +15,7 @@ use samekey::seam::BoxFuture;
 use samekey::{Key, Reference};
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
+use std::hash::BuildHasherDefault;
 
 type Name = (Scope, Box<str>, u32);
 
@@ -19,21 +23,44 @@ type Name = (Scope, Box<str>, u32);
 #[derive(Default)]
 pub(crate) struct Disk {
     pub(crate) rows: BTreeMap<u64, Row>,
-    names: HashMap<Name, u64>,
-    pub(crate) by_key: HashMap<Key, u64>,
+    names: HashMap<Name, u64, BuildHasherDefault<Quick>>,
+    pub(crate) by_key: HashMap<Key, u64, BuildHasherDefault<Quick>>,
     last: u64,
 }
 
 pub(crate) struct Row {
     pub(crate) entry: Entry,
-    /// What a power cut cannot take.
-    pub(crate) durable: Progress,
+    /// What a power cut cannot take, where that is not what the entry says now.
+    durable: Option<Progress>,
     /// Whether the entry itself would survive a power cut.
     pub(crate) synced: bool,
-    /// What was written since, and may be kept or lost.
-    pub(crate) lax: Vec<Progress>,
+    /// What was written between that and now; as what is now, it may be kept or lost.
+    lax: Vec<Progress>,
     pub(crate) damaged_at: Option<u64>,
     pub(crate) gone: Option<Tombstone>,
+}
+
+/// What the judges compare a write with.
+pub(crate) struct Before {
+    pub(crate) phase: Phase,
+    pub(crate) owner: Owner,
+    pub(crate) epoch: u64,
+    pub(crate) attempts: u32,
+    /// The answer of what has ended.
+    pub(crate) answer: Option<Answer>,
+}
+
+impl Before {
+    fn of(row: &Row) -> Before {
+        let it = &row.entry.progress;
+        Before {
+            phase: it.phase,
+            owner: it.owner,
+            epoch: it.epoch,
+            attempts: it.attempts,
+            answer: it.answer.clone(),
+        }
+    }
 }
 
 /// A write on its way to the disk.
@@ -87,7 +114,7 @@ impl Disk {
         self.by_key.insert(entry.key().clone(), entry.slot);
         let receipt = receipt(&entry);
         let row = Row {
-            durable: entry.progress.clone(),
+            durable: None,
             synced: !planted::is(3),
             entry,
             lax: Vec::new(),
@@ -128,14 +155,15 @@ impl Disk {
         if row.entry.progress.revision != write.expected || *row.entry.key() != write.key {
             return Err(JournalError::stale(&write.key));
         }
-        match write.flush {
-            Flush::Full if !planted::is(3) => {
+        let before = std::mem::replace(&mut row.entry.progress, write.progress);
+        match (write.flush, &row.durable) {
+            (Flush::Full, _) if !planted::is(3) => {
                 row.lax.clear();
-                row.durable = write.progress.clone();
+                row.durable = None;
             }
-            _ => row.lax.push(write.progress.clone()),
+            (_, None) => row.durable = Some(before),
+            (_, Some(_)) => row.lax.push(before),
         }
-        row.entry.progress = write.progress;
         Ok(receipt(&row.entry))
     }
 
@@ -173,16 +201,18 @@ impl World {
         } = self;
         hosts[host].disk.lose_unsynced();
         for row in hosts[host].disk.rows.values_mut() {
-            if row.lax.is_empty() {
+            let Some(durable) = row.durable.take() else {
                 continue;
-            }
-            let kept = rng.below(row.lax.len() as u64 + 1) as usize;
-            monitor.counters.writes_lost += (row.lax.len() - kept) as u64;
-            if kept > 0 {
-                row.durable = row.lax.swap_remove(kept - 1);
+            };
+            let written = row.lax.len() + 1;
+            let kept = rng.below(written as u64 + 1) as usize;
+            monitor.counters.writes_lost += (written - kept) as u64;
+            if kept == 0 {
+                row.entry.progress = durable;
+            } else if kept < written {
+                row.entry.progress = row.lax.swap_remove(kept - 1);
             }
             row.lax.clear();
-            row.entry.progress = row.durable.clone();
         }
     }
 
@@ -210,30 +240,25 @@ impl World {
                 answer.resolve(merge(done, trouble, Ok(Begun::Created(lie))));
             }
             What::Record(write, answer) => {
-                let before = self.phase_of(host, &write);
-                let (after, deed) = (write.progress.clone(), write.key.clone());
-                let flush = write.flush;
+                let before = self.hosts[host].disk.rows.get(&write.slot).map(Before::of);
+                let (slot, key) = (write.slot, write.key.clone());
+                let revision = write.progress.revision;
                 let done = takes_hold.then(|| self.hosts[host].disk.record(write));
                 if trouble.is_some() {
                     // What could not be noted cannot be kept to.
-                    self.monitor.forget_hint(&deed);
+                    self.monitor.forget_hint(&key);
                 }
                 match &done {
-                    Some(Ok(_)) => self.watch_write(&deed, before, &after, flush),
+                    Some(Ok(_)) => self.watch_write(host, slot, before),
                     Some(Err(e)) if e.kind() == JournalErrorKind::Stale => {
                         self.monitor.counters.bounced += 1;
                     }
                     _ => {}
                 }
-                let lie = Receipt::new(deed, 1, after.revision, Grade::Device);
+                let lie = Receipt::new(key, 1, revision, Grade::Device);
                 answer.resolve(merge(done, trouble, Ok(lie)));
             }
         }
-    }
-
-    fn phase_of(&self, host: usize, write: &Write) -> Option<Progress> {
-        let row = self.hosts[host].disk.rows.get(&write.slot);
-        row.map(|row| row.entry.progress.clone())
     }
 
     fn trouble(&mut self, process: usize, fails: bool) -> Option<JournalError> {
@@ -315,7 +340,7 @@ impl SimJournal {
                 .disk_busy_until
                 .max(world.now + wait);
             world.processes[self.process].disk_busy_until = at;
-            world.at(at, Occasion::Disk(job));
+            world.at(at, Occasion::Disk(Box::new(job)));
         }
         true
     }

@@ -325,10 +325,10 @@ impl Executor {
     fn happen(&mut self, what: Occasion) {
         match what {
             Occasion::Wake(waker) => waker.wake(),
-            Occasion::Disk(job) => lock(&self.world).write(job),
-            Occasion::Arrive(packet) => lock(&self.world).arrive(packet),
-            Occasion::Work(work) => lock(&self.world).work(work),
-            Occasion::Reply(reply) => lock(&self.world).heard(reply),
+            Occasion::Disk(job) => lock(&self.world).write(*job),
+            Occasion::Arrive(packet) => lock(&self.world).arrive(*packet),
+            Occasion::Work(work) => lock(&self.world).work(*work),
+            Occasion::Reply(reply) => lock(&self.world).heard(*reply),
             Occasion::Chaos(Chaos::Drop(id)) => self.drop_task(id),
             Occasion::Chaos(chaos) => self.befall(chaos),
         }

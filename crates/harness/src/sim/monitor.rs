@@ -1,11 +1,14 @@
 //! The judges. They look at the wire, at the disk and at what people were told, never inside.
 
+use super::disk::Before;
 use super::net::Packet;
+use super::rng::Quick;
 use super::world::World;
-use samekey::entry::{Flush, Phase, Progress};
+use samekey::entry::Phase;
 use samekey::machine::Permit;
 use samekey::{Error, ErrorKind, Key, Now, Outcome, Provenance};
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 /// A secret that must never reach a disk.
 pub(crate) const CANARY: &str = "canary-7f3a-must-not-be-kept";
@@ -122,7 +125,7 @@ pub(crate) struct Monitor {
     pub(crate) violations: Vec<String>,
     pub(crate) hash: u64,
     pub(crate) trace: Option<Vec<String>>,
-    keys: HashMap<Box<str>, KeyWatch>,
+    keys: HashMap<Box<str>, KeyWatch, BuildHasherDefault<Quick>>,
     deeds: Vec<DeedWatch>,
 }
 
@@ -133,8 +136,18 @@ impl Monitor {
             violations: Vec::new(),
             hash: 0,
             trace: trace.then(Vec::new),
-            keys: HashMap::new(),
+            keys: HashMap::default(),
             deeds: vec![DeedWatch::default(); deeds],
+        }
+    }
+
+    fn note(&mut self, now: u64, numbers: &[u64], text: impl FnOnce() -> String) {
+        for number in numbers.iter().chain([&now]) {
+            let hash = self.hash ^ number;
+            self.hash = hash.rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>10}.{:03} {}", now / 1000, now % 1000, text()));
         }
     }
 
@@ -380,14 +393,7 @@ impl World {
 
     /// Adds to the trace, and to its digest.
     pub(crate) fn note(&mut self, numbers: &[u64], text: impl FnOnce() -> String) {
-        for number in numbers.iter().chain([&self.now]) {
-            let hash = self.monitor.hash ^ number;
-            self.monitor.hash = hash.rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-        let now = self.now;
-        if let Some(trace) = &mut self.monitor.trace {
-            trace.push(format!("{:>10}.{:03} {}", now / 1000, now % 1000, text()));
-        }
+        self.monitor.note(self.now, numbers, text);
     }
 
     /// What the disk says against sending under this key.
@@ -486,49 +492,46 @@ impl World {
     }
 
     /// A write took hold.
-    pub(crate) fn watch_write(
-        &mut self,
-        key: &Key,
-        before: Option<Progress>,
-        after: &Progress,
-        _flush: Flush,
-    ) {
-        let deed = self
-            .monitor
-            .keys
-            .get(key.as_str())
-            .map_or(0, |watch| watch.deed);
-        self.note(
-            &[2, deed as u64, after.revision, after.owner.0 as u64],
-            || {
-                format!(
-                    "deed {deed} is {:?}, revision {}, owner {}, {} attempts, maybe {}",
-                    after.phase, after.revision, after.owner.0, after.attempts, after.maybe_applied
-                )
-            },
-        );
+    pub(crate) fn watch_write(&mut self, host: usize, slot: u64, before: Option<Before>) {
+        let World {
+            hosts,
+            monitor,
+            now,
+            ..
+        } = self;
+        let Some(row) = hosts[host].disk.rows.get(&slot) else {
+            return;
+        };
+        let (key, after) = (row.entry.key(), &row.entry.progress);
+        let deed = monitor.keys.get(key.as_str()).map_or(0, |watch| watch.deed);
+        let numbers = [2, deed as u64, after.revision, after.owner.0 as u64];
+        monitor.note(*now, &numbers, || {
+            format!(
+                "deed {deed} is {:?}, revision {}, owner {}, {} attempts, maybe {}",
+                after.phase, after.revision, after.owner.0, after.attempts, after.maybe_applied
+            )
+        });
         let Some(before) = before else { return };
         if before.phase.is_settled() && before.phase != after.phase {
             let what = format!("{} became {}", before.phase, after.phase);
-            self.monitor.broken("I12", deed, &what);
+            monitor.broken("I12", deed, &what);
         }
         if before.phase.is_settled() && before.answer != after.answer {
-            self.monitor
-                .broken("I12", deed, "a final answer was replaced");
+            monitor.broken("I12", deed, "a final answer was replaced");
         }
         if after.epoch < before.epoch {
-            self.monitor.broken("I5", deed, "an epoch went back");
+            monitor.broken("I5", deed, "an epoch went back");
         }
         let takeover = before.owner != after.owner && before.owner.0 != 0 && after.owner.0 != 0;
-        self.monitor.counters.takeovers += u64::from(takeover);
+        monitor.counters.takeovers += u64::from(takeover);
         // An attempt that was noted and then surely did not leave may be taken back, no other.
         let let_go = after.owner.0 == 0 && !after.maybe_applied;
         if after.attempts < before.attempts && !let_go {
-            self.monitor.broken("I14", deed, "attempts were uncounted");
+            monitor.broken("I14", deed, "attempts were uncounted");
         }
         let headers = after.answer.as_ref().map(|answer| &answer.headers);
         if headers.is_some_and(|lines| lines.iter().any(|(_, value)| value.contains(CANARY))) {
-            self.monitor.broken("I9", deed, "a secret was kept");
+            monitor.broken("I9", deed, "a secret was kept");
         }
     }
 

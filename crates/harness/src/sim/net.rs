@@ -206,9 +206,9 @@ impl World {
         if self.has(Fault::Duplicate) {
             self.monitor.counters.duplicates += 1;
             let again = way + self.rng.below(20_000);
-            self.after(again, Occasion::Arrive(packet.copy()));
+            self.after(again, Occasion::Arrive(Box::new(packet.copy())));
         }
-        self.after(way, Occasion::Arrive(packet));
+        self.after(way, Occasion::Arrive(Box::new(packet)));
     }
 
     /// A gateway answers in the server's place; some let the request through all the same.
@@ -230,7 +230,7 @@ impl World {
                 ..packet.copy()
             };
             let way = dialling + self.rng.below(30_000);
-            self.after(way, Occasion::Arrive(copy));
+            self.after(way, Occasion::Arrive(Box::new(copy)));
         }
         self.monitor.counters.gateway += 1;
         self.reply_after(packet, answer, dialling);
@@ -269,26 +269,26 @@ impl World {
         let wait = already + self.rng.below(if slow { 40_000 } else { 100 });
         self.after(
             wait,
-            Occasion::Reply(Reply {
+            Occasion::Reply(Box::new(Reply {
                 call: packet.call,
                 result: Ok(response),
                 from_server: true,
                 key: packet.key,
                 process: packet.process,
-            }),
+            })),
         );
     }
 
     fn end(&mut self, packet: &Packet, wait: u64, failure: Failure) {
         self.after(
             wait,
-            Occasion::Reply(Reply {
+            Occasion::Reply(Box::new(Reply {
                 call: packet.call.share(),
                 result: Err(failure),
                 from_server: false,
                 key: packet.key.clone(),
                 process: packet.process,
-            }),
+            })),
         );
     }
 

@@ -2,8 +2,8 @@
 
 use super::config::Fault;
 use super::executor::sleep;
-use super::world::{Shared, lock};
-use samekey::entry::Phase;
+use super::world::{Shared, World, lock};
+use samekey::entry::{Liveness, Phase};
 use samekey::seam::BoxFuture;
 use samekey::{Client, Error, ErrorKind, Operation, Outcome};
 use std::sync::Arc;
@@ -166,15 +166,32 @@ pub(crate) fn recover(world: Shared, client: Client, process: usize) -> BoxFutur
                 return;
             }
             for operation in open {
-                lock(&world)
-                    .to_spawn
-                    .push((process, resume(world.clone(), operation)));
+                let mut it = lock(&world);
+                if it.calm || it.is_worth_resuming(process, &operation) {
+                    it.to_spawn
+                        .push((process, resume(world.clone(), operation)));
+                }
             }
             if calm {
                 sleep(&world, 60_000 * (1 + round)).await;
             }
         }
     })
+}
+
+impl World {
+    /// What a living program drives is left to it, as a rule: waiting for it is little to learn from.
+    fn is_worth_resuming(&mut self, process: usize, operation: &Operation) -> bool {
+        let disk = &self.hosts[self.processes[process].host].disk;
+        let row = disk.by_key.get(&operation.key());
+        let row = row.and_then(|slot| disk.rows.get(slot));
+        let owner = row.map_or(0, |row| row.entry.progress.owner.0);
+        let driven = owner
+            .checked_sub(1)
+            .and_then(|owner| usize::try_from(owner).ok())
+            .is_some_and(|owner| self.liveness(owner) == Liveness::Alive);
+        !driven || self.rng.chance(1_000)
+    }
 }
 
 fn resume(world: Shared, operation: Operation) -> BoxFuture<'static, ()> {

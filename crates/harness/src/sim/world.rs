@@ -63,10 +63,10 @@ pub(crate) struct Process {
 /// What is due at a time.
 pub(crate) enum Occasion {
     Wake(Waker),
-    Disk(Job),
-    Arrive(Packet),
-    Work(Work),
-    Reply(Reply),
+    Disk(Box<Job>),
+    Arrive(Box<Packet>),
+    Work(Box<Work>),
+    Reply(Box<Reply>),
     Chaos(Chaos),
 }
 
@@ -192,7 +192,7 @@ impl World {
     /// Lets handlers finish, for gates that have no programs; false when none is at work.
     pub(crate) fn server_step(&mut self) -> bool {
         match self.advance() {
-            Some(Occasion::Work(work)) => self.work(work),
+            Some(Occasion::Work(work)) => self.work(*work),
             Some(_) => {}
             None => return false,
         }

@@ -35,6 +35,8 @@ pub struct Report {
     pub hash: u64,
     /// The same in words, if asked for.
     pub trace: Vec<String>,
+    /// Which of the planned deaths took place, a bit for each.
+    planned_deaths: u64,
 }
 
 /// Runs the world of one seed.
@@ -61,6 +63,7 @@ fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
         counters: monitor.counters,
         violations: monitor.violations,
         trace: monitor.trace.unwrap_or_default(),
+        planned_deaths: monitor.planned_deaths,
     }
 }
 
@@ -89,15 +92,18 @@ pub fn run_many(
             progress(&total.0);
         }
     };
-    let cores = std::thread::available_parallelism().map_or(2, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..cores {
+        for _ in 0..cores() {
             scope.spawn(work);
         }
     });
     total
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 /// What the gates beside the worlds find wrong.

@@ -38,6 +38,8 @@ pub(crate) struct Row {
     lax: Vec<Progress>,
     pub(crate) damaged_at: Option<u64>,
     pub(crate) gone: Option<Tombstone>,
+    /// Whether even its tombstone is gone, and with it the guard on its intent.
+    nameless: bool,
 }
 
 /// What the judges compare a write with.
@@ -120,6 +122,7 @@ impl Disk {
             lax: Vec::new(),
             damaged_at: None,
             gone: None,
+            nameless: false,
         };
         self.rows.insert(self.last, row);
         Ok(Begun::Created(receipt))
@@ -191,6 +194,42 @@ impl Disk {
 }
 
 impl World {
+    /// What has ended long ago becomes a tombstone, and then nothing.
+    fn reap(&mut self, host: usize, retention: &Retention) -> Reaped {
+        let World { hosts, monitor, .. } = self;
+        let (mut reaped, mut over) = (Reaped::default(), Vec::new());
+        let disk = &mut hosts[host].disk;
+        for (slot, row) in &mut disk.rows {
+            match &row.gone {
+                None if row.damaged_at.is_none() => {
+                    let tombstone = Tombstone::of(&row.entry);
+                    let old = |it: &Tombstone| retention.entry_is_over(it.ended_at);
+                    row.gone = tombstone.filter(old);
+                    reaped.entries += u32::from(row.gone.is_some());
+                }
+                Some(it) if !row.nameless && retention.tombstone_is_over(it.ended_at) => {
+                    row.nameless = true;
+                    over.push(*slot);
+                }
+                _ => {}
+            }
+        }
+        for slot in over {
+            let frozen = &disk.rows[&slot].entry.frozen;
+            let name = (
+                frozen.scope.clone(),
+                frozen.intent.clone(),
+                frozen.generation,
+            );
+            disk.names.remove(&name);
+            reaped.tombstones += 1;
+            monitor.guard_ends(frozen.key.as_str());
+        }
+        monitor.counters.reaped += u64::from(reaped.entries);
+        monitor.counters.tombstones_over += u64::from(reaped.tombstones);
+        reaped
+    }
+
     /// The power fails: of what was not flushed, any part may be kept.
     pub(crate) fn cut_disk(&mut self, host: usize) {
         let World {
@@ -362,7 +401,7 @@ impl SimJournal {
         read: impl FnOnce(&World, &Disk) -> Result<T, JournalError>,
     ) -> Option<Result<T, JournalError>> {
         let mut world = lock(&self.world);
-        if !world.step(self.process) {
+        if !world.look(self.process, false) {
             return None;
         }
         let host = world.processes[self.process].host;
@@ -480,7 +519,14 @@ impl Journal for SimJournal {
         })
     }
 
-    fn reap(&self, _: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
-        Box::pin(async move { Ok(Reaped::default()) })
+    fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
+        Box::pin(async move {
+            if !lock(&self.world).step(self.process) {
+                return pending().await;
+            }
+            let mut world = lock(&self.world);
+            let host = world.processes[self.process].host;
+            Ok(world.reap(host, &retention))
+        })
     }
 }

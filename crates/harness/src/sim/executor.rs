@@ -9,7 +9,7 @@ use super::world::{Chaos, Later, Occasion, Process, Shared, lock};
 use crate::planted;
 use samekey::clock::{Clock, Dice};
 use samekey::seam::BoxFuture;
-use samekey::{Asked, Client, Headers, Now, Parts, Policy, Profile};
+use samekey::{Asked, Body, Client, Headers, Now, Parts, Policy, Profile};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
@@ -219,7 +219,7 @@ impl Executor {
             world.processes[process].host,
             world.processes[process].principal,
         );
-        let switch = !world.calm && world.rng.chance(2_000);
+        let switch = !world.calm && world.config.accounts > 1 && world.rng.chance(2_000);
         let principal = if switch { 1 - principal } else { principal };
         let wait = world.rng.between(1, 20_000);
         world.note(&[3, process as u64], || format!("p{process} dies"));
@@ -250,6 +250,7 @@ impl Executor {
         });
         let seed = if planted::is(26) { 7 } else { world.rng.next() };
         let config = world.config.clone();
+        world.watch_reading(host);
         world.note(&[4, number as u64], || {
             format!("p{number} starts on host {host} for account {principal}")
         });
@@ -274,10 +275,21 @@ impl Executor {
             .max_attempts(config.attempts)
             .attempt_timeout(millis(config.timeout))
             .give_up_after(millis(config.give_up));
-        let client = Client::with_parts("sim", parts)
+        let keep = if config.keeps_bodies {
+            Body::Stored
+        } else {
+            Body::FingerprintOnly
+        };
+        let builder = Client::with_parts("sim", parts);
+        let builder = match config.retention {
+            Some(time) => builder.retention(millis(time), millis(time)),
+            None => builder,
+        };
+        let client = builder
+            .body(keep)
             .principal(if principal == 0 { "alice" } else { "bob" })
             .policy(policy)
-            .profile(Profile::default())
+            .profile(Profile::named(config.profile).unwrap_or_default())
             .credentials(move |_: Asked| async move {
                 Ok(Headers::bearer(if principal == 0 {
                     "alice"
@@ -307,6 +319,10 @@ impl Executor {
             return self.start(host, principal);
         }
         lock(&self.world).rng.pick(&running)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.clients.len()
     }
 
     pub(crate) fn client(&self, process: usize) -> Option<Client> {

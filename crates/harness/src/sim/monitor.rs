@@ -4,7 +4,7 @@ use super::disk::Before;
 use super::net::Packet;
 use super::rng::Quick;
 use super::world::World;
-use samekey::entry::Phase;
+use samekey::entry::{Entry, FORMAT, Frozen, Kept, Phase, Progress, REMEMBERED_ATTEMPTS};
 use samekey::machine::Permit;
 use samekey::{Error, ErrorKind, Key, Now, Outcome, Provenance};
 use std::collections::HashMap;
@@ -71,6 +71,18 @@ counters! {
     told_not_sent 1_000,
     calm_worlds 200,
     beyond_the_margin 0,
+    suspends 200,
+    moved 1_000,
+    accepted 1_000,
+    polls 1_000,
+    cut_heads 500,
+    cut_bodies 500,
+    cut_requests 1_000,
+    reaped 500,
+    tombstones_over 0,
+    wrong_bodies 20,
+    entries_read_back 5_000,
+    keyless 1_000,
 }
 
 /// What is known of one key.
@@ -91,6 +103,8 @@ struct KeyWatch {
     first_left_by: Option<(usize, Now)>,
     in_flight: Vec<usize>,
     hint: Option<(usize, Now, u64)>,
+    /// Which attempt of which process left last.
+    last_left: Option<(usize, u32)>,
     told_success: bool,
     told_failure: bool,
     by_hand: bool,
@@ -125,6 +139,8 @@ pub(crate) struct Monitor {
     pub(crate) violations: Vec<String>,
     pub(crate) hash: u64,
     pub(crate) trace: Option<Vec<String>>,
+    /// Which of the planned deaths took place, a bit for each.
+    pub(crate) planned_deaths: u64,
     keys: HashMap<Box<str>, KeyWatch, BuildHasherDefault<Quick>>,
     deeds: Vec<DeedWatch>,
 }
@@ -136,6 +152,7 @@ impl Monitor {
             violations: Vec::new(),
             hash: 0,
             trace: trace.then(Vec::new),
+            planned_deaths: 0,
             keys: HashMap::default(),
             deeds: vec![DeedWatch::default(); deeds],
         }
@@ -206,6 +223,44 @@ impl Monitor {
     pub(crate) fn forget_hint(&mut self, key: &Key) {
         if let Some(watch) = self.keys.get_mut(key.as_str()) {
             watch.hint = None;
+            watch.last_left = None;
+        }
+    }
+
+    /// The server sent it on to another place: going there is part of the same attempt.
+    pub(crate) fn sent_on(&mut self, key: &str) {
+        if let Some(watch) = self.keys.get_mut(key) {
+            watch.last_left = None;
+        }
+    }
+
+    /// The tombstone of this key is over: its intent may be used anew.
+    pub(crate) fn guard_ends(&mut self, key: &str) {
+        if let Some(watch) = self.keys.get(key) {
+            self.deeds[watch.deed].repeats += 1;
+        }
+    }
+
+    /// The only key of a deed, for servers that see none.
+    pub(crate) fn latest_key(&self, deed: usize) -> Option<Box<str>> {
+        Some(self.deeds.get(deed)?.keys.last()?.as_str().into())
+    }
+
+    /// One bit of an entry's bytes is turned: whoever reads them must notice.
+    pub(crate) fn watch_altered(&mut self, entry: &Entry, bit: u64) {
+        let flip = |mut bytes: Vec<u8>| {
+            let bit = bit as usize % (bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            bytes
+        };
+        let deed = self.keys.get(entry.key().as_str()).map_or(0, |w| w.deed);
+        let unnoticed = if bit >> 63 == 0 {
+            Frozen::decode(&flip(entry.frozen.encode())).is_ok()
+        } else {
+            Progress::decode(&flip(entry.progress.encode(entry.key())), entry.key()).is_ok()
+        };
+        if unnoticed {
+            self.broken("I10", deed, "a turned bit was not noticed");
         }
     }
 
@@ -461,6 +516,10 @@ impl World {
         {
             problems.push(("I14", "it was sent sooner than the server asked"));
         }
+        let attempt = (process, permit.attempt());
+        if left && watch.last_left.replace(attempt) == Some(attempt) {
+            problems.push(("I14", "two requests left under one attempt"));
+        }
         if left
             && watch.leaves(
                 process,
@@ -511,7 +570,15 @@ impl World {
                 after.phase, after.revision, after.owner.0, after.attempts, after.maybe_applied
             )
         });
+        if after.recent.len() > REMEMBERED_ATTEMPTS {
+            monitor.broken("I21", deed, "an entry grows with every attempt");
+        }
+        let watch = monitor.keys.get(key.as_str());
+        let (left, by_hand) = watch.map_or((0, false), |watch| (watch.left, watch.by_hand));
         let Some(before) = before else { return };
+        if after.phase == Phase::Abandoned && before.phase != after.phase && left > 0 && !by_hand {
+            monitor.broken("I13", deed, "it was abandoned, and something had left");
+        }
         if before.phase.is_settled() && before.phase != after.phase {
             let what = format!("{} became {}", before.phase, after.phase);
             monitor.broken("I12", deed, &what);
@@ -532,6 +599,34 @@ impl World {
         let headers = after.answer.as_ref().map(|answer| &answer.headers);
         if headers.is_some_and(|lines| lines.iter().any(|(_, value)| value.contains(CANARY))) {
             monitor.broken("I9", deed, "a secret was kept");
+        }
+    }
+
+    /// A program that starts reads what an older one wrote, byte for byte; what a newer one wrote
+    /// it refuses.
+    pub(crate) fn watch_reading(&mut self, host: usize) {
+        let World {
+            hosts,
+            rng,
+            monitor,
+            ..
+        } = self;
+        let rows = &hosts[host].disk.rows;
+        let at = rng.below(rows.len() as u64 + 1);
+        let Some((_, row)) = rows.range(at..).next() else {
+            return;
+        };
+        monitor.counters.entries_read_back += 1;
+        let (entry, key) = (&row.entry, row.entry.key());
+        let (mut frozen, progress) = (entry.frozen.encode(), entry.progress.encode(key));
+        let same = Frozen::decode(&frozen).is_ok_and(|it| it == *entry.frozen)
+            && Progress::decode(&progress, key).is_ok_and(|it| it == entry.progress);
+        if !same {
+            monitor.broken("I22", 0, "an entry was read as another than was written");
+        }
+        frozen[0] = FORMAT + 1;
+        if Frozen::decode(&frozen).is_ok() {
+            monitor.broken("I22", 0, "an entry of a newer format was read");
         }
     }
 
@@ -573,8 +668,19 @@ impl World {
                 continue;
             };
             let phase = row.entry.progress.phase;
+            if row.gone.is_some() && !phase.is_settled() {
+                let what = "what has not ended was reaped".to_owned();
+                problems.push(("I21", watch.deed, what));
+            }
             if row.gone.is_some() || row.damaged_at.is_some() {
                 continue;
+            }
+            let answer = row.entry.progress.answer.as_ref();
+            let bodies = [Some(&row.entry.frozen.body), answer.map(|it| &it.body)];
+            let kept = |body: &&Kept| matches!(body, Kept::Plain(_));
+            if !self.config.keeps_bodies && bodies.iter().flatten().any(kept) {
+                let what = "a body was kept that was to be forgotten".to_owned();
+                problems.push(("I9", watch.deed, what));
             }
             if let Some(told) = watch.told_phase
                 && told != phase

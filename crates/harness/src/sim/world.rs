@@ -40,6 +40,10 @@ pub(crate) struct Host {
     pub(crate) dishonest: bool,
     /// How often it lost power.
     pub(crate) cuts: u64,
+    /// Until when it sleeps.
+    pub(crate) sleeps_until: u64,
+    /// Whether its wall clock ever ran ahead, so that things look older than they are.
+    pub(crate) ahead: bool,
 }
 
 /// One start of a program.
@@ -51,7 +55,7 @@ pub(crate) struct Process {
     pub(crate) frozen_since: Option<u64>,
     /// When it last came back from being frozen for longer than a lease.
     pub(crate) was_frozen: bool,
-    /// Counts what it does, so that it can be killed at any of it.
+    /// Counts its writes and sends, so that it can be killed at any of them.
     pub(crate) steps: u64,
     /// Tasks that were woken while it was frozen.
     pub(crate) held: Vec<usize>,
@@ -88,6 +92,8 @@ pub(crate) enum Chaos {
     Start { host: usize, principal: usize },
     Freeze,
     Thaw(usize),
+    Suspend(usize),
+    WakeUp { host: usize, since: u64 },
     Jump { host: usize, by: i64 },
     ServerDown(usize, bool),
     ServerUp(usize),
@@ -150,6 +156,8 @@ impl World {
                 stood_still: 0,
                 dishonest: false,
                 cuts: 0,
+                sleeps_until: 0,
+                ahead: false,
             })
             .collect();
         let servers = (0..config.servers).map(|_| Server::new(&config)).collect();
@@ -237,16 +245,27 @@ impl World {
         }
     }
 
-    /// Every journal call and every send passes here; false means that the process is dead.
+    /// Every write and every send passes here; false means that the process is dead.
     pub(crate) fn step(&mut self, process: usize) -> bool {
-        let it = &mut self.processes[process];
-        if !it.alive {
+        if !self.processes[process].alive {
             return false;
         }
-        it.steps += 1;
-        let planned = self.config.kill_plan.contains(&(process, it.steps));
+        self.processes[process].steps += 1;
+        let here = (process, self.processes[process].steps);
+        let planned = self.config.kill_plan.iter().position(|at| *at == here);
+        if let Some(number) = planned {
+            self.monitor.planned_deaths |= 1 << number;
+        }
+        self.look(process, planned.is_some())
+    }
+
+    /// So does every reading of the journal; false means that the process is dead.
+    pub(crate) fn look(&mut self, process: usize, dies: bool) -> bool {
+        if !self.processes[process].alive {
+            return false;
+        }
         let in_time = self.now < self.config.span + 60_000;
-        if planned || (in_time && self.has(Fault::KillAtStep)) {
+        if dies || (in_time && self.has(Fault::KillAtStep)) {
             self.monitor.counters.kills_at_step += 1;
             self.to_kill.push(process);
             // It is dead from here on; the executor buries it.

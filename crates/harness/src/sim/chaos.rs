@@ -323,6 +323,7 @@ impl Executor {
                 return;
             };
             it.was_frozen |= now - since > 20_000;
+            it.thawed_at = Some(now);
             std::mem::take(&mut it.held)
         };
         for task in held {

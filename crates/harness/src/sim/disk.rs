@@ -205,6 +205,9 @@ impl World {
                     let tombstone = Tombstone::of(&row.entry);
                     let old = |it: &Tombstone| retention.entry_is_over(it.ended_at);
                     row.gone = tombstone.filter(old);
+                    if row.gone.is_some() {
+                        (row.durable, row.lax) = (None, Vec::new());
+                    }
                     reaped.entries += u32::from(row.gone.is_some());
                 }
                 Some(it) if !row.nameless && retention.tombstone_is_over(it.ended_at) => {
@@ -274,6 +277,9 @@ impl World {
                 let done = takes_hold.then(|| self.hosts[host].disk.begin(entry, looked));
                 if let Some(Ok(Begun::Created(_))) = &done {
                     self.monitor.begun(&key, deed.0, host, self.now);
+                    if trouble.is_some() || answer.is_alone() {
+                        self.monitor.nobody_knows(&key);
+                    }
                 }
                 let lie = Receipt::new(key, 1, 1, Grade::Device);
                 answer.resolve(merge(done, trouble, Ok(Begun::Created(lie))));
@@ -288,7 +294,13 @@ impl World {
                     self.monitor.forget_hint(&key);
                 }
                 match &done {
-                    Some(Ok(_)) => self.watch_write(host, slot, before),
+                    Some(Ok(_)) => {
+                        if trouble.is_some() {
+                            self.monitor.nobody_knows(&key);
+                        }
+                        self.watch_write(host, slot, before);
+                    }
+                    None if trouble.is_some() => self.monitor.nobody_knows(&key),
                     Some(Err(e)) if e.kind() == JournalErrorKind::Stale => {
                         self.monitor.counters.bounced += 1;
                     }

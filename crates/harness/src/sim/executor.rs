@@ -243,6 +243,7 @@ impl Executor {
             died_at: 0,
             frozen_since: None,
             was_frozen: false,
+            thawed_at: None,
             steps: 0,
             held: Vec::new(),
             poisoned: false,
@@ -355,7 +356,9 @@ impl Executor {
         {
             let mut world = lock(&self.world);
             for process in 0..world.processes.len() {
-                world.processes[process].alive = false;
+                if std::mem::replace(&mut world.processes[process].alive, false) {
+                    world.living.push(process);
+                }
             }
             world.last_judgement();
         }

@@ -83,6 +83,7 @@ counters! {
     wrong_bodies 20,
     entries_read_back 5_000,
     keyless 1_000,
+    held_unknowingly 0,
 }
 
 /// What is known of one key.
@@ -103,6 +104,11 @@ struct KeyWatch {
     first_left_by: Option<(usize, Now)>,
     in_flight: Vec<usize>,
     hint: Option<(usize, Now, u64)>,
+    /// How many attempts were answered, by whomever.
+    answered: u32,
+    /// Whether a write failed, or nobody waited for it, so that its program does not know what the
+    /// journal says.
+    nobody_knows: bool,
     /// Which attempt of which process left last.
     last_left: Option<(usize, u32)>,
     told_success: bool,
@@ -224,6 +230,18 @@ impl Monitor {
         if let Some(watch) = self.keys.get_mut(key.as_str()) {
             watch.hint = None;
             watch.last_left = None;
+        }
+    }
+
+    pub(crate) fn answered(&mut self, key: &str) {
+        if let Some(watch) = self.keys.get_mut(key) {
+            watch.answered += 1;
+        }
+    }
+
+    pub(crate) fn nobody_knows(&mut self, key: &Key) {
+        if let Some(watch) = self.keys.get_mut(key.as_str()) {
+            watch.nobody_knows = true;
         }
     }
 
@@ -506,7 +524,11 @@ impl World {
         if !permit.url().starts_with("https://s") {
             problems.push(("I15", "it was sent elsewhere"));
         }
-        if watch.told_phase.is_some() || watch.told_after_cuts == Some(cuts) {
+        // Nobody can look once more while it is stopped between the look and the send.
+        let stopped = self.processes[process]
+            .thawed_at
+            .is_some_and(|at| now <= at + 20);
+        if !stopped && (watch.told_phase.is_some() || watch.told_after_cuts == Some(cuts)) {
             problems.push(("I12", "it was sent after its end was told"));
         }
         if let Some((by, since, seconds)) = watch.hint.take()
@@ -574,10 +596,14 @@ impl World {
             monitor.broken("I21", deed, "an entry grows with every attempt");
         }
         let watch = monitor.keys.get(key.as_str());
-        let (left, by_hand) = watch.map_or((0, false), |watch| (watch.left, watch.by_hand));
+        let in_doubt = watch.is_some_and(|watch| watch.left > watch.answered && !watch.by_hand);
         let Some(before) = before else { return };
-        if after.phase == Phase::Abandoned && before.phase != after.phase && left > 0 && !by_hand {
-            monitor.broken("I13", deed, "it was abandoned, and something had left");
+        if after.phase == Phase::Abandoned && before.phase != after.phase && in_doubt {
+            monitor.broken(
+                "I13",
+                deed,
+                "it was abandoned, and an attempt has no answer",
+            );
         }
         if before.phase.is_settled() && before.phase != after.phase {
             let what = format!("{} became {}", before.phase, after.phase);
@@ -656,7 +682,7 @@ impl World {
 
     /// Everything that can be judged only at the end.
     pub(crate) fn last_judgement(&mut self) {
-        let mut problems = Vec::new();
+        let (mut problems, mut stuck) = (Vec::new(), 0);
         for (key, watch) in self.monitor.keys_begun() {
             let disk = &self.hosts[watch.host].disk;
             let Some(row) = disk.by_key.get(key).and_then(|slot| disk.rows.get(slot)) else {
@@ -704,6 +730,12 @@ impl World {
                 );
                 problems.push(("I8", watch.deed, what));
             }
+            let owner = usize::try_from(row.entry.progress.owner.0).unwrap_or(0);
+            let held = owner > 0 && self.living.contains(&(owner - 1));
+            if held && watch.nobody_knows {
+                stuck += u64::from(self.calm && phase.is_open());
+                continue;
+            }
             if self.calm && phase.is_open() {
                 let what = format!("in the calm it is still {phase}");
                 problems.push(("liveness", watch.deed, what));
@@ -718,6 +750,7 @@ impl World {
                 problems.push(("I9", watch.deed, "a credential was kept".to_owned()));
             }
         }
+        self.monitor.counters.held_unknowingly += stuck;
         for (rule, deed, what) in problems {
             self.monitor.broken(rule, deed, &what);
         }

@@ -406,6 +406,9 @@ impl World {
         let host = self.processes[reply.process].host;
         let clock = self.clock(host);
         let told = reply.call.resolve(reply.result);
+        if told && reply.from_server {
+            self.monitor.answered(&reply.key);
+        }
         if told && let Some(seconds) = hint {
             let key = reply.key.clone();
             self.note(&[7, seconds], || {

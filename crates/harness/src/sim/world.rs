@@ -55,6 +55,8 @@ pub(crate) struct Process {
     pub(crate) frozen_since: Option<u64>,
     /// When it last came back from being frozen for longer than a lease.
     pub(crate) was_frozen: bool,
+    /// When it last came back.
+    pub(crate) thawed_at: Option<u64>,
     /// Counts its writes and sends, so that it can be killed at any of them.
     pub(crate) steps: u64,
     /// Tasks that were woken while it was frozen.
@@ -142,6 +144,8 @@ pub(crate) struct World {
     /// Processes whose time has come.
     pub(crate) to_kill: Vec<usize>,
     pub(crate) calm: bool,
+    /// Who still ran when the world ended.
+    pub(crate) living: Vec<usize>,
     due: BinaryHeap<Due>,
     count: u64,
 }
@@ -171,6 +175,7 @@ impl World {
             to_spawn: Vec::new(),
             to_kill: Vec::new(),
             calm: false,
+            living: Vec::new(),
             due: BinaryHeap::new(),
             count: 0,
             config,
@@ -304,6 +309,11 @@ impl<T> Later<T> {
 
     pub(crate) fn share(&self) -> Later<T> {
         Later(Arc::clone(&self.0))
+    }
+
+    /// Whether nobody waits for it any more.
+    pub(crate) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     /// Makes it known, if it is not yet.

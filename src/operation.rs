@@ -216,7 +216,11 @@ impl Operation {
                  bytes, or begin another operation",
             )
             .about(frozen.key.reference())
-            .after(state.entry.progress.attempts, state.maybe_sent));
+            // What others did since it was listed is not known here.
+            .after(
+                state.entry.progress.attempts,
+                state.maybe_sent || state.held.is_none(),
+            ));
         };
         state.body = Some(wire.into());
         Ok(())

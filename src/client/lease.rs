@@ -183,11 +183,14 @@ impl Inner {
         let (slot, key) = operation.handle();
         match self.journal.load(slot, key).await {
             Ok(Some(entry)) => Ok(entry),
-            Ok(None) => Err(operation.blame(Error::new(
-                ErrorKind::NotFound,
-                "the journal no longer has this operation: it was settled and reaped, or forgotten",
-            ))),
-            Err(error) => Err(operation.blame(error.into())),
+            Ok(None) => Err(unseen(
+                operation,
+                Error::new(
+                    ErrorKind::NotFound,
+                    "the journal no longer has this operation: it was settled and reaped, or forgotten",
+                ),
+            )),
+            Err(error) => Err(unseen(operation, error.into())),
         }
     }
 
@@ -297,6 +300,14 @@ enum Claimed {
     Held,
     Closed,
     Again,
+}
+
+/// Why an entry could not be looked at. Others may have sent it since: that nothing left cannot be
+/// said.
+fn unseen(operation: &Operation, error: Error) -> Error {
+    let error = operation.blame(error);
+    let attempts = error.attempts();
+    error.after(attempts, true)
 }
 
 fn other_scope(entry: &Entry, inner: &Inner) -> Error {

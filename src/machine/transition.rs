@@ -57,7 +57,10 @@ pub fn claim(entry: &Entry, me: Owner, holder: Liveness, now: Timestamp) -> Clai
         // Its first attempt may have left without a note: count it.
         new.attempts += 1;
     }
-    if !old.maybe_applied || planted::is(9) {
+    if !old.maybe_applied {
+        // What a clock that ran ahead has seen is no part of a window that begins now.
+        (new.window_start, new.seen_at) = (now, now);
+    } else if planted::is(9) {
         new.window_start = now;
     }
     new.owner = me;

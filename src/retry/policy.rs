@@ -172,72 +172,64 @@ impl Policy {
     /// Every rule that is broken, each with what to do about it.
     pub(crate) fn problems(&self, window: Duration) -> Vec<String> {
         let mut problems = Vec::new();
-        let mut rule = |broken: bool, text: String| {
+        let mut rule = |broken: bool, text: &dyn Fn() -> String| {
             if broken {
-                problems.push(text);
+                problems.push(text());
             }
         };
-        rule(
-            self.max_attempts == 0,
+        rule(self.max_attempts == 0, &|| {
             "max_attempts is 0, so nothing would ever be sent; use 1 to send without retrying"
-                .into(),
-        );
-        rule(
-            self.factor == 0,
+                .into()
+        });
+        rule(self.factor == 0, &|| {
             "factor is 0, so waits would shrink to nothing; use 1 for even waits, 2 to double"
-                .into(),
-        );
-        rule(
-            self.base > self.cap,
+                .into()
+        });
+        rule(self.base > self.cap, &|| {
             format!(
                 "base ({:?}) is longer than cap ({:?}); raise cap or lower base",
                 self.base, self.cap
-            ),
-        );
-        rule(
-            self.floor > self.base,
+            )
+        });
+        rule(self.floor > self.base, &|| {
             format!(
                 "floor ({:?}) is longer than base ({:?}), which leaves jitter no room; lower floor",
                 self.floor, self.base
-            ),
-        );
+            )
+        });
         for (name, value) in [
             ("base", self.base),
             ("attempt_timeout", self.attempt_timeout),
             ("give_up_after", self.give_up_after),
         ] {
-            rule(
-                value.is_zero(),
-                format!("{name} is zero; give it some time"),
-            );
+            rule(value.is_zero(), &|| {
+                format!("{name} is zero; give it some time")
+            });
         }
-        rule(
-            self.attempt_timeout > self.give_up_after,
+        rule(self.attempt_timeout > self.give_up_after, &|| {
             format!(
                 "attempt_timeout ({:?}) is longer than give_up_after ({:?}); one attempt must fit",
                 self.attempt_timeout, self.give_up_after
-            ),
-        );
+            )
+        });
         for (name, value) in [
             ("cap", self.cap),
             ("attempt_timeout", self.attempt_timeout),
             ("give_up_after", self.give_up_after),
             ("defer_above", self.defer_above),
         ] {
-            rule(
-                value > YEAR,
-                format!("{name} is longer than a year; that is hardly meant"),
-            );
+            rule(value > YEAR, &|| {
+                format!("{name} is longer than a year; that is hardly meant")
+            });
         }
         let usable = window.saturating_sub(self.attempt_timeout.max(window / 24));
-        rule(
-            self.give_up_after > usable,
+        rule(self.give_up_after > usable, &|| {
             format!(
                 "give_up_after ({:?}) exceeds the {usable:?} in which the server surely remembers \
                  the key; lower it, or state a longer window if the server promises one",
                 self.give_up_after
-            ),
-        );
+            )
+        });
         problems
     }
 }

@@ -70,6 +70,11 @@ const CHORES: &[Chore] = &[
         run: |arguments| Ok(proof::harness(&with("sim", arguments))?),
     },
     Chore {
+        name: "small",
+        about: "Every small world: killed at every step, and again; `--full` adds two operations and two drivers.",
+        run: |arguments| Ok(proof::harness(&with("small", arguments))?),
+    },
+    Chore {
         name: "planted",
         about: "Lets out known bugs one by one; each must be noticed by the rule named for it.",
         run: |arguments| Ok(proof::harness(&with("planted", arguments))?),

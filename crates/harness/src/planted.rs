@@ -47,7 +47,7 @@ bugs! {
     22 "an operation is resumed for another account" ["I16"],
     23 "credentials are journalled" ["I9"],
     24 "an intent is looked up and then inserted" ["I2"],
-    25 "the transport sends twice by itself" ["wire"],
+    25 "the transport sends twice by itself" ["I14"],
     26 "two programs draw the same keys" ["I17"],
     27 "the wall clock is believed" ["I7"],
     28 "the server acts before it reserves the key" ["I7" "I2"],

@@ -35,6 +35,8 @@ pub struct Report {
     pub hash: u64,
     /// The same in words, if asked for.
     pub trace: Vec<String>,
+    /// Which of the planned deaths took place, a bit for each.
+    planned_deaths: u64,
 }
 
 /// Runs the world of one seed.
@@ -61,13 +63,18 @@ fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
         counters: monitor.counters,
         violations: monitor.violations,
         trace: monitor.trace.unwrap_or_default(),
+        planned_deaths: monitor.planned_deaths,
     }
 }
 
-/// Runs worlds from this seed on, on two threads, until so many operations were simulated or so
-/// many worlds were broken.
-#[must_use]
-pub fn run_many(first: u64, operations: u64, broken: usize) -> (Counters, Vec<Report>) {
+/// Runs worlds from this seed on, on every core, until so many operations were simulated or so
+/// many worlds were broken. `progress` hears of every world.
+pub fn run_many(
+    first: u64,
+    operations: u64,
+    broken: usize,
+    progress: impl Fn(&Counters) + Sync,
+) -> (Counters, Vec<Report>) {
     let total = Mutex::new((Counters::default(), Vec::new()));
     let next = std::sync::atomic::AtomicU64::new(first);
     let work = || {
@@ -82,15 +89,21 @@ pub fn run_many(first: u64, operations: u64, broken: usize) -> (Counters, Vec<Re
             if total.0.operations >= operations || total.1.len() >= broken {
                 return;
             }
+            progress(&total.0);
         }
     };
     std::thread::scope(|scope| {
-        scope.spawn(work);
-        scope.spawn(work);
+        for _ in 0..cores() {
+            scope.spawn(work);
+        }
     });
     total
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 /// What the gates beside the worlds find wrong.

@@ -234,5 +234,5 @@ pub fn complete<K: Keys + ?Sized>(
     Ok(Completion::Released)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod tests;

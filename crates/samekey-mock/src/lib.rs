@@ -16,37 +16,63 @@
 //! is what can go wrong; [`naughty`] breaks the rules one by one; [`ledger`] tells what happened.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "the server is their only reader")
+)]
 
 pub mod answer;
+#[cfg(feature = "server")]
 mod business;
 pub mod clock;
+#[cfg(feature = "server")]
 mod dice;
 pub mod engine;
+#[cfg(feature = "server")]
 pub mod faults;
+#[cfg(feature = "server")]
 pub mod fingerprint;
+#[cfg(feature = "server")]
 mod gate;
+#[cfg(feature = "server")]
 mod http;
+#[cfg(feature = "server")]
 pub mod ledger;
+#[cfg(feature = "server")]
 mod metrics;
+#[cfg(feature = "server")]
 mod mock;
 pub mod naughty;
+#[cfg(feature = "server")]
 mod node;
+#[cfg(feature = "server")]
 mod page;
 mod profile;
+#[cfg(feature = "server")]
 mod program;
+#[cfg(feature = "server")]
 pub mod reference;
+#[cfg(feature = "server")]
 mod routes;
 pub mod settings;
 pub mod store;
 
+#[cfg(feature = "server")]
 pub use business::LAST_ITEM;
+#[cfg(feature = "server")]
 pub use faults::{Fault, Hint, Rule};
+#[cfg(feature = "server")]
 pub use ledger::{Event, Ledger};
+#[cfg(feature = "server")]
 pub use metrics::Alert;
+#[cfg(feature = "server")]
 pub use mock::{Builder, Mock, StartError};
 pub use naughty::{Check, Naughty};
+#[cfg(feature = "server")]
 pub use node::Reconciliation;
 pub use profile::Profile;
+#[cfg(feature = "server")]
 pub use program::{Args, run, serve};
+#[cfg(feature = "server")]
 pub use routes::Coverage;
 pub use settings::Settings;

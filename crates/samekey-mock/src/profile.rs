@@ -1,6 +1,7 @@
 //! How different providers say the same things: where the key travels, and the answers for a repeat,
 //! for work in progress, for another body, for no key and for a store that is down.
 
+#[cfg(feature = "server")]
 mod shapes;
 
 use crate::settings::{KeySyntax, RetryAfter, Settings, Stored};

@@ -2,11 +2,15 @@
 //! charges. Two stores keep it: memory, for tests and simulation, and SQLite.
 
 mod memory;
+#[cfg(feature = "server")]
 mod sqlite;
+#[cfg(feature = "server")]
 mod writer;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "server")]
 pub use sqlite::SqliteStore;
+#[cfg(feature = "server")]
 pub use writer::Writer;
 
 use crate::answer::Answer;
@@ -222,5 +226,5 @@ pub fn spellings(hex12: &str) -> Vec<String> {
     dashed.into_iter().chain([hex12.to_owned()]).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "server"))]
 mod tests;

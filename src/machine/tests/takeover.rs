@@ -88,6 +88,26 @@ fn the_window_is_moved_only_while_nothing_can_have_been_sent() {
 }
 
 #[test]
+fn a_clock_that_once_ran_ahead_does_not_close_a_window_that_begins_now() {
+    let mut entry = open(Phase::Waiting);
+    entry.progress.maybe_applied = false;
+    entry.progress.seen_at = start().wall + Duration::from_secs(315_360_000);
+    let later = start().wall + Duration::from_secs(60);
+    let Claim::Take(progress) = claim(&entry, ME, Liveness::Dead, later) else {
+        panic!()
+    };
+    assert_eq!((progress.window_start, progress.seen_at), (later, later));
+    entry.progress.maybe_applied = true;
+    let Claim::Take(progress) = claim(&entry, ME, Liveness::Dead, later) else {
+        panic!()
+    };
+    assert_eq!(
+        progress.seen_at, entry.progress.seen_at,
+        "it was sent: what was seen counts"
+    );
+}
+
+#[test]
 fn what_is_parked_is_not_taken_before_its_time() {
     let mut entry = open(Phase::Deferred);
     let due = start().wall + Duration::from_secs(60);

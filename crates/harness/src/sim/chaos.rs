@@ -10,7 +10,8 @@ impl World {
         let (span, hosts) = (self.config.span, self.config.hosts);
         for host in 0..hosts {
             for number in 0..self.config.processes {
-                let principal = usize::from(number > 0 && self.rng.chance(3_000));
+                let other = number > 0 && self.config.accounts > 1;
+                let principal = usize::from(other && self.rng.chance(3_000));
                 self.at(0, Occasion::Chaos(Chaos::Start { host, principal }));
             }
         }
@@ -29,6 +30,7 @@ impl World {
             }
         }
         self.plan_trouble();
+        self.plan_late_visits();
         let sweeps = 60;
         for server in 0..self.config.servers {
             for number in 0..sweeps {
@@ -39,6 +41,26 @@ impl World {
         if self.config.calm {
             let end = span + self.config.window * 14 / 10;
             self.at(end, Occasion::Chaos(Chaos::Calm));
+        }
+    }
+
+    /// People who come back when what has ended is about to be forgotten, and after that.
+    fn plan_late_visits(&mut self) {
+        let (span, hosts) = (self.config.span, self.config.hosts);
+        let Some(kept) = self.config.retention else {
+            return;
+        };
+        for round in 1..=2 {
+            let at = span + kept * round + 600_000 * round;
+            for host in 0..hosts {
+                let principal = 0;
+                self.at(at, Occasion::Chaos(Chaos::Start { host, principal }));
+            }
+            for _ in 0..5 {
+                let deed = self.rng.below(self.config.deeds as u64) as usize;
+                let at = at + self.rng.between(1, 60_000);
+                self.at(at, Occasion::Chaos(Chaos::Click { deed, spare: true }));
+            }
         }
     }
 
@@ -55,6 +77,10 @@ impl World {
         for _ in 0..self.config.freezes {
             let at = self.rng.below(span);
             self.at(at, Occasion::Chaos(Chaos::Freeze));
+        }
+        for _ in 0..self.config.suspends {
+            let (at, host) = (self.rng.below(span), self.host());
+            self.at(at, Occasion::Chaos(Chaos::Suspend(host)));
         }
         for _ in 0..self.config.jumps {
             let (at, host) = (self.rng.below(span), self.host());
@@ -121,10 +147,29 @@ impl World {
             return;
         }
         let slot = self.rng.pick(&open);
+        let bit = self.rng.next();
         if let Some(row) = self.hosts[host].disk.rows.get_mut(&slot) {
             row.damaged_at = Some(now);
             self.monitor.counters.damaged += 1;
+            self.monitor.watch_altered(&row.entry, bit);
         }
+    }
+
+    /// A whole machine sleeps.
+    fn suspend(&mut self, host: usize) {
+        let now = self.now;
+        let awake =
+            |p: &&mut super::world::Process| p.alive && p.host == host && p.frozen_since.is_none();
+        let asleep = self.processes.iter_mut().filter(awake);
+        let sleeping = self.hosts[host].sleeps_until > now;
+        if self.calm || sleeping || asleep.map(|p| p.frozen_since = Some(now)).count() == 0 {
+            return;
+        }
+        self.monitor.counters.suspends += 1;
+        let lasts = self.rng.pick(&[10_000, 120_000, 1_200_000, 43_200_000]);
+        self.hosts[host].sleeps_until = now + lasts;
+        let wake_up = Chaos::WakeUp { host, since: now };
+        self.after(lasts, Occasion::Chaos(wake_up));
     }
 
     fn server_kill(&mut self, server: usize) {
@@ -138,6 +183,7 @@ impl World {
         let host = &mut self.hosts[host];
         host.off = host.off.saturating_add(by);
         host.dishonest |= by < 0;
+        host.ahead |= by > 0;
     }
 }
 
@@ -152,10 +198,19 @@ impl Executor {
             }
             Chaos::Cut(host) => self.cut(host),
             Chaos::Start { host, principal } => {
+                let mut world = lock(&self.world);
+                let until = world.hosts[host].sleeps_until;
+                if until > world.now {
+                    // Nothing starts on a machine that sleeps.
+                    return world.at(until + 1, Occasion::Chaos(chaos));
+                }
+                drop(world);
                 self.start(host, principal);
             }
             Chaos::Freeze => self.freeze(),
             Chaos::Thaw(process) => self.thaw(process),
+            Chaos::Suspend(host) => lock(&self.world).suspend(host),
+            Chaos::WakeUp { host, since } => self.wake_up(host, since),
             Chaos::Jump { host, by } => lock(&self.world).jump(host, by),
             Chaos::ServerDown(server, hangs) => {
                 let mut world = lock(&self.world);
@@ -177,18 +232,51 @@ impl Executor {
     fn click(&mut self, deed: usize, spare: bool) {
         let (host, principal) = {
             let world = lock(&self.world);
-            (
-                deed % world.config.hosts,
-                usize::from(deed.is_multiple_of(5)),
-            )
+            let other = world.config.accounts > 1 && deed.is_multiple_of(5);
+            (deed % world.config.hosts, usize::from(other))
         };
+        {
+            let mut world = lock(&self.world);
+            let until = world.hosts[host].sleeps_until;
+            if until > world.now {
+                let later = Chaos::Click { deed, spare };
+                return world.at(until + 1, Occasion::Chaos(later));
+            }
+        }
         let process = self.process_for(host, principal);
-        let Some(client) = self.client(process) else {
-            return;
+        let everywhere = lock(&self.world).config.clicks_everywhere;
+        let processes = if everywhere {
+            0..self.count()
+        } else {
+            process..process + 1
         };
-        let act = user::act(self.world.clone(), client, process, deed, spare);
-        let task = self.spawn(process, act);
-        self.drop_at_random(task);
+        for process in processes {
+            let Some(client) = self.client(process) else {
+                continue;
+            };
+            let act = user::act(self.world.clone(), client, process, deed, spare);
+            let task = self.spawn(process, act);
+            self.drop_at_random(task);
+        }
+    }
+
+    /// A machine wakes up: its monotonic clock has not noticed, its wall clock has.
+    fn wake_up(&mut self, host: usize, since: u64) {
+        let asleep: Vec<usize> = {
+            let mut world = lock(&self.world);
+            if world.hosts[host].sleeps_until > world.now || world.calm {
+                return;
+            }
+            let slept = world.now - since;
+            world.hosts[host].stood_still += slept;
+            let all = world.processes.iter().enumerate();
+            all.filter(|(_, p)| p.host == host && p.frozen_since == Some(since))
+                .map(|(n, _)| n)
+                .collect()
+        };
+        for process in asleep {
+            self.thaw(process);
+        }
     }
 
     fn cut(&mut self, host: usize) {
@@ -235,6 +323,7 @@ impl Executor {
                 return;
             };
             it.was_frozen |= now - since > 20_000;
+            it.thawed_at = Some(now);
             std::mem::take(&mut it.held)
         };
         for task in held {
@@ -249,6 +338,11 @@ impl Executor {
             world.calm = true;
             world.monitor.counters.calm_worlds += 1;
             world.servers.iter_mut().for_each(|server| server.up = true);
+            let now = world.now;
+            for host in &mut world.hosts {
+                // The wake-up that is still due finds nobody asleep.
+                host.sleeps_until = now;
+            }
             let all = world.processes.iter().enumerate();
             let frozen: Vec<usize> = all
                 .filter(|(_, p)| p.frozen_since.is_some())
@@ -266,11 +360,17 @@ impl Executor {
         }
         let old = lock(&self.world).processes.len();
         for process in 0..old {
-            self.kill(process);
+            // A journal that failed to sync has to be opened again; all else is left as it is.
+            let stays = {
+                let world = lock(&self.world);
+                world.config.gentle && !world.processes[process].poisoned
+            };
+            if !stays {
+                self.kill(process);
+            }
         }
         for host in 0..hosts {
             for principal in 0..2 {
-                // Old programs may hold a poisoned journal: the calm begins with a restart.
                 self.start(host, principal);
             }
         }

@@ -36,9 +36,13 @@ pub(crate) enum Fault {
     DoubleClick,
     /// An entry's bytes are altered.
     Damage,
+    /// The server sends on to another place of its own.
+    Moved,
+    /// The server takes a request on, and is asked for the result later.
+    Accept,
 }
 
-pub(crate) const FAULTS: usize = 15;
+pub(crate) const FAULTS: usize = 17;
 
 /// One world.
 #[derive(Clone, Debug)]
@@ -75,6 +79,20 @@ pub(crate) struct Config {
     pub(crate) quick_disk: bool,
     /// Whether the world ends calm, and everything must come to an end.
     pub(crate) calm: bool,
+    /// Whether the calm leaves programs running that can still write.
+    pub(crate) gentle: bool,
+    /// How often a whole machine sleeps: its monotonic clock stops, its wall clock does not.
+    pub(crate) suspends: u64,
+    /// How many accounts there are, one or two.
+    pub(crate) accounts: usize,
+    /// Whether every program of a host is clicked in, not just one.
+    pub(crate) clicks_everywhere: bool,
+    /// How the clients believe that the servers speak.
+    pub(crate) profile: &'static str,
+    /// Whether journals keep bodies, or only their fingerprints.
+    pub(crate) keeps_bodies: bool,
+    /// How long what has ended is kept, and its tombstone after that.
+    pub(crate) retention: Option<u64>,
     /// At which steps of which process to kill, for exhaustive runs: (process, step).
     pub(crate) kill_plan: Vec<(usize, u64)>,
     /// Whether a planned kill is a power cut.
@@ -113,7 +131,7 @@ impl Config {
         };
         let (kills, cuts, freezes, jumps, outages, server_kills) =
             (some(30), some(12), some(8), some(8), some(4), some(8));
-        Config {
+        let mut config = Config {
             hosts: rng.between(1, 3) as usize,
             servers: rng.between(1, 2) as usize,
             processes: rng.between(1, 3) as usize,
@@ -136,9 +154,43 @@ impl Config {
             stores_errors: rng.chance(1_000),
             quick_disk: rng.chance(5_000),
             calm: seed.is_multiple_of(10),
+            gentle: seed.is_multiple_of(20),
+            suspends: 0,
+            accounts: 2,
+            clicks_everywhere: false,
+            profile: "default",
+            keeps_bodies: true,
+            retention: None,
             kill_plan: Vec::new(),
             plan_is_cut: false,
+        };
+        config.draw_customs(&mut rng);
+        config
+    }
+
+    /// What kind of server, journal and machine it is.
+    fn draw_customs(&mut self, rng: &mut Rng) {
+        self.profile = match rng.below(20) {
+            0 | 1 => "ietf_draft",
+            2 | 3 => "stripe",
+            4 => "adyen",
+            5 => "gocardless",
+            6 | 7 => "none",
+            _ => "default",
+        };
+        if self.profile == "none" {
+            // Nobody can help it if the network sends twice what has no key.
+            self.rates[Fault::Duplicate as usize] = 0;
+        } else {
+            self.rates[Fault::Moved as usize] = rate(rng, 1_000);
+            self.rates[Fault::Accept as usize] = rate(rng, 3_000);
         }
+        self.keeps_bodies = rng.chance(8_000);
+        self.suspends = if rng.chance(3_000) { rng.below(6) } else { 0 };
+        // Never shorter than any window: the client would refuse it.
+        let window = samekey::Profile::named(self.profile).map_or(0, |it| it.window().as_millis());
+        let least = u64::try_from(window).unwrap_or(0).max(self.window);
+        self.retention = rng.chance(2_500).then_some(least);
     }
 
     pub(crate) fn rate(&self, fault: Fault) -> u32 {

@@ -1,9 +1,12 @@
 //! A journal on a simulated disk: what is written, and what would be left after a power cut.
 
 use super::config::Fault;
+use super::rng::Quick;
 use super::world::{Later, Occasion, Shared, World, lock};
 use crate::planted;
-use samekey::entry::{DecodeError, Entry, Flush, Grade, Liveness, Owner, Progress, Receipt, Scope};
+use samekey::entry::{
+    Answer, DecodeError, Entry, Flush, Grade, Liveness, Owner, Phase, Progress, Receipt, Scope,
+};
 use samekey::journal::{
     Begun, Damaged, Journal, JournalError, JournalErrorKind, Listing, Query, Reaped, Retention,
     Tombstone, Write,
@@ -12,6 +15,7 @@ use samekey::seam::BoxFuture;
 use samekey::{Key, Reference};
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
+use std::hash::BuildHasherDefault;
 
 type Name = (Scope, Box<str>, u32);
 
@@ -19,21 +23,46 @@ type Name = (Scope, Box<str>, u32);
 #[derive(Default)]
 pub(crate) struct Disk {
     pub(crate) rows: BTreeMap<u64, Row>,
-    names: HashMap<Name, u64>,
-    pub(crate) by_key: HashMap<Key, u64>,
+    names: HashMap<Name, u64, BuildHasherDefault<Quick>>,
+    pub(crate) by_key: HashMap<Key, u64, BuildHasherDefault<Quick>>,
     last: u64,
 }
 
 pub(crate) struct Row {
     pub(crate) entry: Entry,
-    /// What a power cut cannot take.
-    pub(crate) durable: Progress,
+    /// What a power cut cannot take, where that is not what the entry says now.
+    durable: Option<Progress>,
     /// Whether the entry itself would survive a power cut.
     pub(crate) synced: bool,
-    /// What was written since, and may be kept or lost.
-    pub(crate) lax: Vec<Progress>,
+    /// What was written between that and now; as what is now, it may be kept or lost.
+    lax: Vec<Progress>,
     pub(crate) damaged_at: Option<u64>,
     pub(crate) gone: Option<Tombstone>,
+    /// Whether even its tombstone is gone, and with it the guard on its intent.
+    nameless: bool,
+}
+
+/// What the judges compare a write with.
+pub(crate) struct Before {
+    pub(crate) phase: Phase,
+    pub(crate) owner: Owner,
+    pub(crate) epoch: u64,
+    pub(crate) attempts: u32,
+    /// The answer of what has ended.
+    pub(crate) answer: Option<Answer>,
+}
+
+impl Before {
+    fn of(row: &Row) -> Before {
+        let it = &row.entry.progress;
+        Before {
+            phase: it.phase,
+            owner: it.owner,
+            epoch: it.epoch,
+            attempts: it.attempts,
+            answer: it.answer.clone(),
+        }
+    }
 }
 
 /// A write on its way to the disk.
@@ -87,12 +116,13 @@ impl Disk {
         self.by_key.insert(entry.key().clone(), entry.slot);
         let receipt = receipt(&entry);
         let row = Row {
-            durable: entry.progress.clone(),
+            durable: None,
             synced: !planted::is(3),
             entry,
             lax: Vec::new(),
             damaged_at: None,
             gone: None,
+            nameless: false,
         };
         self.rows.insert(self.last, row);
         Ok(Begun::Created(receipt))
@@ -128,14 +158,15 @@ impl Disk {
         if row.entry.progress.revision != write.expected || *row.entry.key() != write.key {
             return Err(JournalError::stale(&write.key));
         }
-        match write.flush {
-            Flush::Full if !planted::is(3) => {
+        let before = std::mem::replace(&mut row.entry.progress, write.progress);
+        match (write.flush, &row.durable) {
+            (Flush::Full, _) if !planted::is(3) => {
                 row.lax.clear();
-                row.durable = write.progress.clone();
+                row.durable = None;
             }
-            _ => row.lax.push(write.progress.clone()),
+            (_, None) => row.durable = Some(before),
+            (_, Some(_)) => row.lax.push(before),
         }
-        row.entry.progress = write.progress;
         Ok(receipt(&row.entry))
     }
 
@@ -163,6 +194,45 @@ impl Disk {
 }
 
 impl World {
+    /// What has ended long ago becomes a tombstone, and then nothing.
+    fn reap(&mut self, host: usize, retention: &Retention) -> Reaped {
+        let World { hosts, monitor, .. } = self;
+        let (mut reaped, mut over) = (Reaped::default(), Vec::new());
+        let disk = &mut hosts[host].disk;
+        for (slot, row) in &mut disk.rows {
+            match &row.gone {
+                None if row.damaged_at.is_none() => {
+                    let tombstone = Tombstone::of(&row.entry);
+                    let old = |it: &Tombstone| retention.entry_is_over(it.ended_at);
+                    row.gone = tombstone.filter(old);
+                    if row.gone.is_some() {
+                        (row.durable, row.lax) = (None, Vec::new());
+                    }
+                    reaped.entries += u32::from(row.gone.is_some());
+                }
+                Some(it) if !row.nameless && retention.tombstone_is_over(it.ended_at) => {
+                    row.nameless = true;
+                    over.push(*slot);
+                }
+                _ => {}
+            }
+        }
+        for slot in over {
+            let frozen = &disk.rows[&slot].entry.frozen;
+            let name = (
+                frozen.scope.clone(),
+                frozen.intent.clone(),
+                frozen.generation,
+            );
+            disk.names.remove(&name);
+            reaped.tombstones += 1;
+            monitor.guard_ends(frozen.key.as_str());
+        }
+        monitor.counters.reaped += u64::from(reaped.entries);
+        monitor.counters.tombstones_over += u64::from(reaped.tombstones);
+        reaped
+    }
+
     /// The power fails: of what was not flushed, any part may be kept.
     pub(crate) fn cut_disk(&mut self, host: usize) {
         let World {
@@ -173,16 +243,18 @@ impl World {
         } = self;
         hosts[host].disk.lose_unsynced();
         for row in hosts[host].disk.rows.values_mut() {
-            if row.lax.is_empty() {
+            let Some(durable) = row.durable.take() else {
                 continue;
-            }
-            let kept = rng.below(row.lax.len() as u64 + 1) as usize;
-            monitor.counters.writes_lost += (row.lax.len() - kept) as u64;
-            if kept > 0 {
-                row.durable = row.lax.swap_remove(kept - 1);
+            };
+            let written = row.lax.len() + 1;
+            let kept = rng.below(written as u64 + 1) as usize;
+            monitor.counters.writes_lost += (written - kept) as u64;
+            if kept == 0 {
+                row.entry.progress = durable;
+            } else if kept < written {
+                row.entry.progress = row.lax.swap_remove(kept - 1);
             }
             row.lax.clear();
-            row.entry.progress = row.durable.clone();
         }
     }
 
@@ -205,35 +277,39 @@ impl World {
                 let done = takes_hold.then(|| self.hosts[host].disk.begin(entry, looked));
                 if let Some(Ok(Begun::Created(_))) = &done {
                     self.monitor.begun(&key, deed.0, host, self.now);
+                    if trouble.is_some() || answer.is_alone() {
+                        self.monitor.nobody_knows(&key);
+                    }
                 }
                 let lie = Receipt::new(key, 1, 1, Grade::Device);
                 answer.resolve(merge(done, trouble, Ok(Begun::Created(lie))));
             }
             What::Record(write, answer) => {
-                let before = self.phase_of(host, &write);
-                let (after, deed) = (write.progress.clone(), write.key.clone());
-                let flush = write.flush;
+                let before = self.hosts[host].disk.rows.get(&write.slot).map(Before::of);
+                let (slot, key) = (write.slot, write.key.clone());
+                let revision = write.progress.revision;
                 let done = takes_hold.then(|| self.hosts[host].disk.record(write));
                 if trouble.is_some() {
                     // What could not be noted cannot be kept to.
-                    self.monitor.forget_hint(&deed);
+                    self.monitor.forget_hint(&key);
                 }
                 match &done {
-                    Some(Ok(_)) => self.watch_write(&deed, before, &after, flush),
+                    Some(Ok(_)) => {
+                        if trouble.is_some() {
+                            self.monitor.nobody_knows(&key);
+                        }
+                        self.watch_write(host, slot, before);
+                    }
+                    None if trouble.is_some() => self.monitor.nobody_knows(&key),
                     Some(Err(e)) if e.kind() == JournalErrorKind::Stale => {
                         self.monitor.counters.bounced += 1;
                     }
                     _ => {}
                 }
-                let lie = Receipt::new(deed, 1, after.revision, Grade::Device);
+                let lie = Receipt::new(key, 1, revision, Grade::Device);
                 answer.resolve(merge(done, trouble, Ok(lie)));
             }
         }
-    }
-
-    fn phase_of(&self, host: usize, write: &Write) -> Option<Progress> {
-        let row = self.hosts[host].disk.rows.get(&write.slot);
-        row.map(|row| row.entry.progress.clone())
     }
 
     fn trouble(&mut self, process: usize, fails: bool) -> Option<JournalError> {
@@ -315,7 +391,7 @@ impl SimJournal {
                 .disk_busy_until
                 .max(world.now + wait);
             world.processes[self.process].disk_busy_until = at;
-            world.at(at, Occasion::Disk(job));
+            world.at(at, Occasion::Disk(Box::new(job)));
         }
         true
     }
@@ -337,7 +413,7 @@ impl SimJournal {
         read: impl FnOnce(&World, &Disk) -> Result<T, JournalError>,
     ) -> Option<Result<T, JournalError>> {
         let mut world = lock(&self.world);
-        if !world.step(self.process) {
+        if !world.look(self.process, false) {
             return None;
         }
         let host = world.processes[self.process].host;
@@ -455,7 +531,14 @@ impl Journal for SimJournal {
         })
     }
 
-    fn reap(&self, _: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
-        Box::pin(async move { Ok(Reaped::default()) })
+    fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
+        Box::pin(async move {
+            if !lock(&self.world).step(self.process) {
+                return pending().await;
+            }
+            let mut world = lock(&self.world);
+            let host = world.processes[self.process].host;
+            Ok(world.reap(host, &retention))
+        })
     }
 }

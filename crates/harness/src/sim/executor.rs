@@ -9,7 +9,7 @@ use super::world::{Chaos, Later, Occasion, Process, Shared, lock};
 use crate::planted;
 use samekey::clock::{Clock, Dice};
 use samekey::seam::BoxFuture;
-use samekey::{Asked, Client, Headers, Now, Parts, Policy, Profile};
+use samekey::{Asked, Body, Client, Headers, Now, Parts, Policy, Profile};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
@@ -219,7 +219,7 @@ impl Executor {
             world.processes[process].host,
             world.processes[process].principal,
         );
-        let switch = !world.calm && world.rng.chance(2_000);
+        let switch = !world.calm && world.config.accounts > 1 && world.rng.chance(2_000);
         let principal = if switch { 1 - principal } else { principal };
         let wait = world.rng.between(1, 20_000);
         world.note(&[3, process as u64], || format!("p{process} dies"));
@@ -243,6 +243,7 @@ impl Executor {
             died_at: 0,
             frozen_since: None,
             was_frozen: false,
+            thawed_at: None,
             steps: 0,
             held: Vec::new(),
             poisoned: false,
@@ -250,6 +251,7 @@ impl Executor {
         });
         let seed = if planted::is(26) { 7 } else { world.rng.next() };
         let config = world.config.clone();
+        world.watch_reading(host);
         world.note(&[4, number as u64], || {
             format!("p{number} starts on host {host} for account {principal}")
         });
@@ -274,10 +276,21 @@ impl Executor {
             .max_attempts(config.attempts)
             .attempt_timeout(millis(config.timeout))
             .give_up_after(millis(config.give_up));
-        let client = Client::with_parts("sim", parts)
+        let keep = if config.keeps_bodies {
+            Body::Stored
+        } else {
+            Body::FingerprintOnly
+        };
+        let builder = Client::with_parts("sim", parts);
+        let builder = match config.retention {
+            Some(time) => builder.retention(millis(time), millis(time)),
+            None => builder,
+        };
+        let client = builder
+            .body(keep)
             .principal(if principal == 0 { "alice" } else { "bob" })
             .policy(policy)
-            .profile(Profile::default())
+            .profile(Profile::named(config.profile).unwrap_or_default())
             .credentials(move |_: Asked| async move {
                 Ok(Headers::bearer(if principal == 0 {
                     "alice"
@@ -309,6 +322,10 @@ impl Executor {
         lock(&self.world).rng.pick(&running)
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.clients.len()
+    }
+
     pub(crate) fn client(&self, process: usize) -> Option<Client> {
         self.clients[process].clone()
     }
@@ -325,10 +342,10 @@ impl Executor {
     fn happen(&mut self, what: Occasion) {
         match what {
             Occasion::Wake(waker) => waker.wake(),
-            Occasion::Disk(job) => lock(&self.world).write(job),
-            Occasion::Arrive(packet) => lock(&self.world).arrive(packet),
-            Occasion::Work(work) => lock(&self.world).work(work),
-            Occasion::Reply(reply) => lock(&self.world).heard(reply),
+            Occasion::Disk(job) => lock(&self.world).write(*job),
+            Occasion::Arrive(packet) => lock(&self.world).arrive(*packet),
+            Occasion::Work(work) => lock(&self.world).work(*work),
+            Occasion::Reply(reply) => lock(&self.world).heard(*reply),
             Occasion::Chaos(Chaos::Drop(id)) => self.drop_task(id),
             Occasion::Chaos(chaos) => self.befall(chaos),
         }
@@ -339,7 +356,9 @@ impl Executor {
         {
             let mut world = lock(&self.world);
             for process in 0..world.processes.len() {
-                world.processes[process].alive = false;
+                if std::mem::replace(&mut world.processes[process].alive, false) {
+                    world.living.push(process);
+                }
             }
             world.last_judgement();
         }

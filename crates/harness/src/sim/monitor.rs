@@ -1,11 +1,14 @@
 //! The judges. They look at the wire, at the disk and at what people were told, never inside.
 
+use super::disk::Before;
 use super::net::Packet;
+use super::rng::Quick;
 use super::world::World;
-use samekey::entry::{Flush, Phase, Progress};
+use samekey::entry::{Entry, FORMAT, Frozen, Kept, Phase, Progress, REMEMBERED_ATTEMPTS};
 use samekey::machine::Permit;
 use samekey::{Error, ErrorKind, Key, Now, Outcome, Provenance};
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 /// A secret that must never reach a disk.
 pub(crate) const CANARY: &str = "canary-7f3a-must-not-be-kept";
@@ -68,6 +71,19 @@ counters! {
     told_not_sent 1_000,
     calm_worlds 200,
     beyond_the_margin 0,
+    suspends 200,
+    moved 1_000,
+    accepted 1_000,
+    polls 1_000,
+    cut_heads 500,
+    cut_bodies 500,
+    cut_requests 1_000,
+    reaped 500,
+    tombstones_over 0,
+    wrong_bodies 20,
+    entries_read_back 5_000,
+    keyless 1_000,
+    held_unknowingly 0,
 }
 
 /// What is known of one key.
@@ -88,6 +104,13 @@ struct KeyWatch {
     first_left_by: Option<(usize, Now)>,
     in_flight: Vec<usize>,
     hint: Option<(usize, Now, u64)>,
+    /// How many attempts were answered, by whomever.
+    answered: u32,
+    /// Whether a write failed, or nobody waited for it, so that its program does not know what the
+    /// journal says.
+    nobody_knows: bool,
+    /// Which attempt of which process left last.
+    last_left: Option<(usize, u32)>,
     told_success: bool,
     told_failure: bool,
     by_hand: bool,
@@ -122,7 +145,9 @@ pub(crate) struct Monitor {
     pub(crate) violations: Vec<String>,
     pub(crate) hash: u64,
     pub(crate) trace: Option<Vec<String>>,
-    keys: HashMap<Box<str>, KeyWatch>,
+    /// Which of the planned deaths took place, a bit for each.
+    pub(crate) planned_deaths: u64,
+    keys: HashMap<Box<str>, KeyWatch, BuildHasherDefault<Quick>>,
     deeds: Vec<DeedWatch>,
 }
 
@@ -133,8 +158,19 @@ impl Monitor {
             violations: Vec::new(),
             hash: 0,
             trace: trace.then(Vec::new),
-            keys: HashMap::new(),
+            planned_deaths: 0,
+            keys: HashMap::default(),
             deeds: vec![DeedWatch::default(); deeds],
+        }
+    }
+
+    fn note(&mut self, now: u64, numbers: &[u64], text: impl FnOnce() -> String) {
+        for number in numbers.iter().chain([&now]) {
+            let hash = self.hash ^ number;
+            self.hash = hash.rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>10}.{:03} {}", now / 1000, now % 1000, text()));
         }
     }
 
@@ -193,6 +229,56 @@ impl Monitor {
     pub(crate) fn forget_hint(&mut self, key: &Key) {
         if let Some(watch) = self.keys.get_mut(key.as_str()) {
             watch.hint = None;
+            watch.last_left = None;
+        }
+    }
+
+    pub(crate) fn answered(&mut self, key: &str) {
+        if let Some(watch) = self.keys.get_mut(key) {
+            watch.answered += 1;
+        }
+    }
+
+    pub(crate) fn nobody_knows(&mut self, key: &Key) {
+        if let Some(watch) = self.keys.get_mut(key.as_str()) {
+            watch.nobody_knows = true;
+        }
+    }
+
+    /// The server sent it on to another place: going there is part of the same attempt.
+    pub(crate) fn sent_on(&mut self, key: &str) {
+        if let Some(watch) = self.keys.get_mut(key) {
+            watch.last_left = None;
+        }
+    }
+
+    /// The tombstone of this key is over: its intent may be used anew.
+    pub(crate) fn guard_ends(&mut self, key: &str) {
+        if let Some(watch) = self.keys.get(key) {
+            self.deeds[watch.deed].repeats += 1;
+        }
+    }
+
+    /// The only key of a deed, for servers that see none.
+    pub(crate) fn latest_key(&self, deed: usize) -> Option<Box<str>> {
+        Some(self.deeds.get(deed)?.keys.last()?.as_str().into())
+    }
+
+    /// One bit of an entry's bytes is turned: whoever reads them must notice.
+    pub(crate) fn watch_altered(&mut self, entry: &Entry, bit: u64) {
+        let flip = |mut bytes: Vec<u8>| {
+            let bit = bit as usize % (bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            bytes
+        };
+        let deed = self.keys.get(entry.key().as_str()).map_or(0, |w| w.deed);
+        let unnoticed = if bit >> 63 == 0 {
+            Frozen::decode(&flip(entry.frozen.encode())).is_ok()
+        } else {
+            Progress::decode(&flip(entry.progress.encode(entry.key())), entry.key()).is_ok()
+        };
+        if unnoticed {
+            self.broken("I10", deed, "a turned bit was not noticed");
         }
     }
 
@@ -380,14 +466,7 @@ impl World {
 
     /// Adds to the trace, and to its digest.
     pub(crate) fn note(&mut self, numbers: &[u64], text: impl FnOnce() -> String) {
-        for number in numbers.iter().chain([&self.now]) {
-            let hash = self.monitor.hash ^ number;
-            self.monitor.hash = hash.rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        }
-        let now = self.now;
-        if let Some(trace) = &mut self.monitor.trace {
-            trace.push(format!("{:>10}.{:03} {}", now / 1000, now % 1000, text()));
-        }
+        self.monitor.note(self.now, numbers, text);
     }
 
     /// What the disk says against sending under this key.
@@ -445,7 +524,11 @@ impl World {
         if !permit.url().starts_with("https://s") {
             problems.push(("I15", "it was sent elsewhere"));
         }
-        if watch.told_phase.is_some() || watch.told_after_cuts == Some(cuts) {
+        // Nobody can look once more while it is stopped between the look and the send.
+        let stopped = self.processes[process]
+            .thawed_at
+            .is_some_and(|at| now <= at + 20);
+        if !stopped && (watch.told_phase.is_some() || watch.told_after_cuts == Some(cuts)) {
             problems.push(("I12", "it was sent after its end was told"));
         }
         if let Some((by, since, seconds)) = watch.hint.take()
@@ -454,6 +537,10 @@ impl World {
             && clock.since(since).as_millis() + 1 < u128::from(seconds) * 1000
         {
             problems.push(("I14", "it was sent sooner than the server asked"));
+        }
+        let attempt = (process, permit.attempt());
+        if left && watch.last_left.replace(attempt) == Some(attempt) {
+            problems.push(("I14", "two requests left under one attempt"));
         }
         if left
             && watch.leaves(
@@ -486,49 +573,86 @@ impl World {
     }
 
     /// A write took hold.
-    pub(crate) fn watch_write(
-        &mut self,
-        key: &Key,
-        before: Option<Progress>,
-        after: &Progress,
-        _flush: Flush,
-    ) {
-        let deed = self
-            .monitor
-            .keys
-            .get(key.as_str())
-            .map_or(0, |watch| watch.deed);
-        self.note(
-            &[2, deed as u64, after.revision, after.owner.0 as u64],
-            || {
-                format!(
-                    "deed {deed} is {:?}, revision {}, owner {}, {} attempts, maybe {}",
-                    after.phase, after.revision, after.owner.0, after.attempts, after.maybe_applied
-                )
-            },
-        );
+    pub(crate) fn watch_write(&mut self, host: usize, slot: u64, before: Option<Before>) {
+        let World {
+            hosts,
+            monitor,
+            now,
+            ..
+        } = self;
+        let Some(row) = hosts[host].disk.rows.get(&slot) else {
+            return;
+        };
+        let (key, after) = (row.entry.key(), &row.entry.progress);
+        let deed = monitor.keys.get(key.as_str()).map_or(0, |watch| watch.deed);
+        let numbers = [2, deed as u64, after.revision, after.owner.0 as u64];
+        monitor.note(*now, &numbers, || {
+            format!(
+                "deed {deed} is {:?}, revision {}, owner {}, {} attempts, maybe {}",
+                after.phase, after.revision, after.owner.0, after.attempts, after.maybe_applied
+            )
+        });
+        if after.recent.len() > REMEMBERED_ATTEMPTS {
+            monitor.broken("I21", deed, "an entry grows with every attempt");
+        }
+        let watch = monitor.keys.get(key.as_str());
+        let in_doubt = watch.is_some_and(|watch| watch.left > watch.answered && !watch.by_hand);
         let Some(before) = before else { return };
+        if after.phase == Phase::Abandoned && before.phase != after.phase && in_doubt {
+            monitor.broken(
+                "I13",
+                deed,
+                "it was abandoned, and an attempt has no answer",
+            );
+        }
         if before.phase.is_settled() && before.phase != after.phase {
             let what = format!("{} became {}", before.phase, after.phase);
-            self.monitor.broken("I12", deed, &what);
+            monitor.broken("I12", deed, &what);
         }
         if before.phase.is_settled() && before.answer != after.answer {
-            self.monitor
-                .broken("I12", deed, "a final answer was replaced");
+            monitor.broken("I12", deed, "a final answer was replaced");
         }
         if after.epoch < before.epoch {
-            self.monitor.broken("I5", deed, "an epoch went back");
+            monitor.broken("I5", deed, "an epoch went back");
         }
         let takeover = before.owner != after.owner && before.owner.0 != 0 && after.owner.0 != 0;
-        self.monitor.counters.takeovers += u64::from(takeover);
+        monitor.counters.takeovers += u64::from(takeover);
         // An attempt that was noted and then surely did not leave may be taken back, no other.
         let let_go = after.owner.0 == 0 && !after.maybe_applied;
         if after.attempts < before.attempts && !let_go {
-            self.monitor.broken("I14", deed, "attempts were uncounted");
+            monitor.broken("I14", deed, "attempts were uncounted");
         }
         let headers = after.answer.as_ref().map(|answer| &answer.headers);
         if headers.is_some_and(|lines| lines.iter().any(|(_, value)| value.contains(CANARY))) {
-            self.monitor.broken("I9", deed, "a secret was kept");
+            monitor.broken("I9", deed, "a secret was kept");
+        }
+    }
+
+    /// A program that starts reads what an older one wrote, byte for byte; what a newer one wrote
+    /// it refuses.
+    pub(crate) fn watch_reading(&mut self, host: usize) {
+        let World {
+            hosts,
+            rng,
+            monitor,
+            ..
+        } = self;
+        let rows = &hosts[host].disk.rows;
+        let at = rng.below(rows.len() as u64 + 1);
+        let Some((_, row)) = rows.range(at..).next() else {
+            return;
+        };
+        monitor.counters.entries_read_back += 1;
+        let (entry, key) = (&row.entry, row.entry.key());
+        let (mut frozen, progress) = (entry.frozen.encode(), entry.progress.encode(key));
+        let same = Frozen::decode(&frozen).is_ok_and(|it| it == *entry.frozen)
+            && Progress::decode(&progress, key).is_ok_and(|it| it == entry.progress);
+        if !same {
+            monitor.broken("I22", 0, "an entry was read as another than was written");
+        }
+        frozen[0] = FORMAT + 1;
+        if Frozen::decode(&frozen).is_ok() {
+            monitor.broken("I22", 0, "an entry of a newer format was read");
         }
     }
 
@@ -558,7 +682,7 @@ impl World {
 
     /// Everything that can be judged only at the end.
     pub(crate) fn last_judgement(&mut self) {
-        let mut problems = Vec::new();
+        let (mut problems, mut stuck) = (Vec::new(), 0);
         for (key, watch) in self.monitor.keys_begun() {
             let disk = &self.hosts[watch.host].disk;
             let Some(row) = disk.by_key.get(key).and_then(|slot| disk.rows.get(slot)) else {
@@ -570,8 +694,19 @@ impl World {
                 continue;
             };
             let phase = row.entry.progress.phase;
+            if row.gone.is_some() && !phase.is_settled() {
+                let what = "what has not ended was reaped".to_owned();
+                problems.push(("I21", watch.deed, what));
+            }
             if row.gone.is_some() || row.damaged_at.is_some() {
                 continue;
+            }
+            let answer = row.entry.progress.answer.as_ref();
+            let bodies = [Some(&row.entry.frozen.body), answer.map(|it| &it.body)];
+            let kept = |body: &&Kept| matches!(body, Kept::Plain(_));
+            if !self.config.keeps_bodies && bodies.iter().flatten().any(kept) {
+                let what = "a body was kept that was to be forgotten".to_owned();
+                problems.push(("I9", watch.deed, what));
             }
             if let Some(told) = watch.told_phase
                 && told != phase
@@ -595,6 +730,12 @@ impl World {
                 );
                 problems.push(("I8", watch.deed, what));
             }
+            let owner = usize::try_from(row.entry.progress.owner.0).unwrap_or(0);
+            let held = owner > 0 && self.living.contains(&(owner - 1));
+            if held && watch.nobody_knows {
+                stuck += u64::from(self.calm && phase.is_open());
+                continue;
+            }
             if self.calm && phase.is_open() {
                 let what = format!("in the calm it is still {phase}");
                 problems.push(("liveness", watch.deed, what));
@@ -609,6 +750,7 @@ impl World {
                 problems.push(("I9", watch.deed, "a credential was kept".to_owned()));
             }
         }
+        self.monitor.counters.held_unknowingly += stuck;
         for (rule, deed, what) in problems {
             self.monitor.broken(rule, deed, &what);
         }

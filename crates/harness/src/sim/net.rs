@@ -2,6 +2,7 @@
 
 use super::config::Fault;
 use super::world::{Later, Occasion, Reply, Shared, World, lock};
+use crate::planted;
 use samekey::machine::{Permit, Probe};
 use samekey::seam::BoxFuture;
 use samekey::transport::Transport;
@@ -30,7 +31,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    fn copy(&self) -> Packet {
+    pub(crate) fn copy(&self) -> Packet {
         Packet {
             key: self.key.clone(),
             tenant: self.tenant.clone(),
@@ -38,6 +39,13 @@ impl Packet {
             ..*self
         }
     }
+}
+
+/// Where an answer breaks off.
+enum Cut {
+    Head,
+    Body,
+    End,
 }
 
 /// One program's way out.
@@ -82,9 +90,10 @@ impl Transport for SimTransport {
         })
     }
 
-    fn probe(&self, _: Probe) -> BoxFuture<'_, Result<Response, Failure>> {
-        let failure = Failure::new(FailureKind::Connect, Sent::No, "nothing is polled here");
-        Box::pin(async move { Err(failure) })
+    fn probe(&self, probe: Probe) -> BoxFuture<'_, Result<Response, Failure>> {
+        let call = Call::new();
+        lock(&self.world).ask(self.process, &probe, &call);
+        Box::pin(call)
     }
 }
 
@@ -110,16 +119,20 @@ pub(crate) fn digest(parts: &[&[u8]]) -> u64 {
     hash
 }
 
+const MOVED: &str = "/moved/deeds";
+
 fn packet(process: usize, permit: &Permit, call: &Call) -> Packet {
     let (mut key, mut tenant) = ("", "");
-    let mut lines = digest(&[permit.method().as_str().as_bytes(), permit.url().as_bytes()]);
+    // Another place of the same server is still the same request.
+    let url = permit.url().replace(MOVED, "/deeds");
+    let mut lines = digest(&[permit.method().as_str().as_bytes(), url.as_bytes()]);
     for (name, value) in permit.headers() {
         if name.eq_ignore_ascii_case("authorization") {
             tenant = value;
             continue;
         }
         if name.eq_ignore_ascii_case("idempotency-key") {
-            key = value;
+            key = value.trim_matches('"');
         }
         lines ^= digest(&[name.as_bytes(), value.as_bytes()]);
     }
@@ -138,9 +151,50 @@ fn packet(process: usize, permit: &Permit, call: &Call) -> Packet {
 }
 
 impl World {
+    /// A program asks what became of what the server took on.
+    fn ask(&mut self, process: usize, probe: &Probe, call: &Call) {
+        let key = probe.url().rsplit('/').next().unwrap_or_default();
+        let tenant = probe
+            .headers()
+            .find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let packet = Packet {
+            server: usize::try_from(number(probe.url().as_bytes(), "https://s")).unwrap_or(0),
+            process,
+            key: key.into(),
+            tenant: tenant.map_or("", |(_, value)| value).into(),
+            deed: 0,
+            amount: 0,
+            digest: 0,
+            sent: self.now,
+            call: call.share(),
+        };
+        if !self.step(process) {
+            return;
+        }
+        self.monitor.counters.polls += 1;
+        let timeout = u64::try_from(probe.timeout().as_millis()).unwrap_or(u64::MAX);
+        let lost = Failure::new(FailureKind::Timeout, Sent::Maybe, "no answer in time");
+        self.end(&packet, timeout.max(1), lost);
+        if !self.servers[packet.server].up || self.has(Fault::LoseRequest) {
+            return;
+        }
+        let way = self.rng.below(200);
+        let answer = if self.has(Fault::Gateway) {
+            let status = self.rng.pick(&[401, 403, 404, 429, 502, 503]);
+            Answer::new(status)
+        } else {
+            self.found(&packet)
+        };
+        self.reply_after(packet, answer, way);
+    }
+
     fn send(&mut self, process: usize, permit: &Permit, call: &Call) -> Box<str> {
         let mut packet = packet(process, permit, call);
         packet.sent = self.now;
+        if self.config.profile == "none" {
+            // Nothing on the wire names the operation but its body.
+            packet.key = self.monitor.latest_key(packet.deed).unwrap_or_default();
+        }
         let key = packet.key.clone();
         if !self.step(process) {
             return key;
@@ -178,6 +232,10 @@ impl World {
             return key;
         }
         self.watch_send(&packet, permit, true);
+        if planted::is(25) {
+            self.watch_send(&packet, permit, true);
+            self.after(dialling, Occasion::Arrive(Box::new(packet.copy())));
+        }
         let lost = Failure::new(FailureKind::Timeout, Sent::Maybe, "no answer in time");
         self.end(&packet, timeout.max(1), lost);
         self.travel(packet, dialling, up);
@@ -188,6 +246,7 @@ impl World {
     fn travel(&mut self, packet: Packet, dialling: u64, up: bool) {
         if !up || self.has(Fault::LoseRequest) {
             if self.rng.chance(5_000) {
+                self.monitor.counters.cut_requests += 1;
                 let wait = self.rng.below(2_000);
                 let reset = Failure::new(FailureKind::Reset, Sent::Maybe, "the connection broke");
                 self.end(&packet, wait, reset);
@@ -196,6 +255,12 @@ impl World {
         }
         if self.has(Fault::Portal) {
             return self.portal(packet, dialling);
+        }
+        if self.has(Fault::Moved) {
+            self.monitor.counters.moved += 1;
+            let status = self.rng.pick(&[307, 308]);
+            let answer = Answer::new(status).header("location", MOVED);
+            return self.reply_after(packet, answer, dialling);
         }
         if self.has(Fault::Gateway) {
             return self.gateway(packet, dialling);
@@ -206,9 +271,9 @@ impl World {
         if self.has(Fault::Duplicate) {
             self.monitor.counters.duplicates += 1;
             let again = way + self.rng.below(20_000);
-            self.after(again, Occasion::Arrive(packet.copy()));
+            self.after(again, Occasion::Arrive(Box::new(packet.copy())));
         }
-        self.after(way, Occasion::Arrive(packet));
+        self.after(way, Occasion::Arrive(Box::new(packet)));
     }
 
     /// A gateway answers in the server's place; some let the request through all the same.
@@ -230,7 +295,7 @@ impl World {
                 ..packet.copy()
             };
             let way = dialling + self.rng.below(30_000);
-            self.after(way, Occasion::Arrive(copy));
+            self.after(way, Occasion::Arrive(Box::new(copy)));
         }
         self.monitor.counters.gateway += 1;
         self.reply_after(packet, answer, dialling);
@@ -261,34 +326,66 @@ impl World {
         for (name, value) in &answer.headers {
             let _ = headers.push(name, value);
         }
-        let mut response = Response::new(answer.status, headers, answer.body);
-        if self.has(Fault::CutReply) {
-            response.content = Content::Lost;
-        }
         let slow = self.has(Fault::Slow);
         let wait = already + self.rng.below(if slow { 40_000 } else { 100 });
+        let mut response = Response::new(answer.status, headers, answer.body);
+        if self.has(Fault::CutReply) {
+            match self.cut(&response) {
+                Cut::Head => {
+                    let reset = Failure::new(FailureKind::Reset, Sent::Maybe, "cut in the head");
+                    return self.end(&packet, wait, reset);
+                }
+                Cut::Body => response.content = Content::Lost,
+                Cut::End => {}
+            }
+        }
         self.after(
             wait,
-            Occasion::Reply(Reply {
+            Occasion::Reply(Box::new(Reply {
                 call: packet.call,
                 result: Ok(response),
                 from_server: true,
                 key: packet.key,
                 process: packet.process,
-            }),
+            })),
         );
+    }
+
+    /// An answer is cut after so many bytes: in its head, in its body, or when all was there.
+    fn cut(&mut self, response: &Response) -> Cut {
+        let lines = response.headers.iter();
+        let head: usize = 19
+            + lines
+                .map(|(name, value)| name.len() + value.len() + 4)
+                .sum::<usize>();
+        let body = match &response.content {
+            Content::Whole(bytes) => bytes.len(),
+            _ => 0,
+        };
+        // Heads are longer than bodies here, and a cut body is the harder case.
+        let from = if self.rng.chance(5_000) { head } else { 0 };
+        let at = from as u64 + self.rng.below((head + body - from) as u64 + 1);
+        if at < head as u64 {
+            self.monitor.counters.cut_heads += 1;
+            return Cut::Head;
+        }
+        if at == (head + body) as u64 {
+            return Cut::End;
+        }
+        self.monitor.counters.cut_bodies += 1;
+        Cut::Body
     }
 
     fn end(&mut self, packet: &Packet, wait: u64, failure: Failure) {
         self.after(
             wait,
-            Occasion::Reply(Reply {
+            Occasion::Reply(Box::new(Reply {
                 call: packet.call.share(),
                 result: Err(failure),
                 from_server: false,
                 key: packet.key.clone(),
                 process: packet.process,
-            }),
+            })),
         );
     }
 
@@ -301,9 +398,17 @@ impl World {
                 .and_then(|s| s.parse::<u64>().ok()),
             Err(_) => None,
         };
+        if let Ok(response) = &reply.result
+            && matches!(response.status, 307 | 308)
+        {
+            self.monitor.sent_on(&reply.key);
+        }
         let host = self.processes[reply.process].host;
         let clock = self.clock(host);
         let told = reply.call.resolve(reply.result);
+        if told && reply.from_server {
+            self.monitor.answered(&reply.key);
+        }
         if told && let Some(seconds) = hint {
             let key = reply.key.clone();
             self.note(&[7, seconds], || {

@@ -37,3 +37,22 @@ impl Rng {
         of[usize::try_from(self.below(of.len() as u64)).unwrap_or(0)]
     }
 }
+
+/// Hashes what is random already, such as keys; the same in every run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Quick(u64);
+
+impl std::hash::Hasher for Quick {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            let mixed = (self.0.rotate_left(5)) ^ u64::from_le_bytes(word);
+            self.0 = mixed.wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+    }
+}

@@ -87,6 +87,9 @@ impl World {
         if self.is_beyond_the_margin(&packet) {
             return;
         }
+        if self.config.profile == "none" {
+            return self.act_without_key(packet);
+        }
         let server = &mut self.servers[packet.server];
         if server.rules.naughty.has(Naughty::ReserveAfterEffect) {
             self.hasty_effect(&packet);
@@ -114,6 +117,9 @@ impl World {
         match engine::reserve(&mut server.store, &server.rules, &claim) {
             Ok(Verdict::Run(record)) => {
                 self.monitor.reserved(&packet.key, self.now);
+                if self.has(Fault::Accept) {
+                    return self.take_on(packet, record, life);
+                }
                 let work = Work {
                     packet,
                     record,
@@ -124,7 +130,7 @@ impl World {
                     self.work(work);
                 } else {
                     let takes = self.rng.between(1, if slow { 45_000 } else { 400 });
-                    self.after(takes, Occasion::Work(work));
+                    self.after(takes, Occasion::Work(Box::new(work)));
                 }
             }
             Ok(Verdict::Replay(record)) => {
@@ -146,6 +152,60 @@ impl World {
                 self.reply(packet, answer);
             }
             Ok(_) | Err(_) => self.reply(packet, Answer::new(503)),
+        }
+    }
+
+    /// A server that does not know keys acts whenever it is asked.
+    fn act_without_key(&mut self, packet: Packet) {
+        self.monitor.counters.keyless += 1;
+        if self.has(Fault::HandlerFails) {
+            return self.reply(packet, Answer::new(500));
+        }
+        let answer = business(&packet, self.now);
+        if packet.amount % 11 > 1 {
+            self.effect(&packet.key, packet.deed, &answer.body);
+        }
+        self.reply(packet, answer);
+    }
+
+    /// The server will do it, and says where to ask for the result.
+    fn take_on(&mut self, packet: Packet, record: Record, life: u64) {
+        self.monitor.counters.accepted += 1;
+        let nobody = super::net::Call::new();
+        super::world::lock(&nobody.0).known = true;
+        let work = Work {
+            packet: Packet {
+                call: nobody,
+                ..packet.copy()
+            },
+            record,
+            life,
+        };
+        let takes = self.rng.between(1, 25_000);
+        self.after(takes, Occasion::Work(Box::new(work)));
+        let place = format!("/results/{}", packet.key);
+        let mut answer = Answer::new(202).header("location", &place);
+        if self.rng.chance(5_000) {
+            answer = answer.header("retry-after", "2");
+        }
+        self.reply(packet, answer);
+    }
+
+    /// What became of what was taken on under this key.
+    pub(crate) fn found(&mut self, asked: &Packet) -> Answer {
+        let server = &mut self.servers[asked.server];
+        let slot = Slot {
+            tenant: asked.tenant.to_string(),
+            operation: "POST /deeds".into(),
+            key: asked.key.to_string(),
+        };
+        match server.store.find(&slot) {
+            Ok(Some(Record {
+                answer: Some(answer),
+                ..
+            })) => answer,
+            Ok(Some(_)) => Answer::new(202).header("retry-after", "1"),
+            _ => Answer::new(404),
         }
     }
 
@@ -233,9 +293,7 @@ impl World {
         let now = self.server_time();
         let server = &mut self.servers[server];
         let _ = engine::sweep(&mut server.store, &server.rules, now);
-        let before = server.store.all_keys().map_or(0, |keys| keys.len());
-        let _ = engine::reap(&mut server.store, &server.rules, now, 1_000);
-        let after = server.store.all_keys().map_or(0, |keys| keys.len());
-        self.monitor.counters.forgotten += before.saturating_sub(after) as u64;
+        let reaped = engine::reap(&mut server.store, &server.rules, now, 1_000);
+        self.monitor.counters.forgotten += reaped.unwrap_or(0) as u64;
     }
 }

@@ -1,13 +1,18 @@
-//! Small worlds, every one of them: one operation, killed at every step, and its successor too.
+//! Small worlds, every one of them: programs are killed at every write and every send, and their
+//! successors too. A read changes nothing, so a death there is one after the step before.
 
 use super::config::{Config, FAULTS, Fault};
 use super::{Report, run_config};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What the exhaustive run came to.
 #[derive(Debug, Default)]
 pub struct Small {
     /// How many worlds there were.
     pub worlds: u64,
+    /// How many of them had both deaths.
+    pub twice_killed: u64,
     /// The worlds in which a rule was broken, with their kill plans.
     pub broken: Vec<(String, Report)>,
 }
@@ -37,6 +42,13 @@ impl Config {
             stores_errors: false,
             quick_disk,
             calm: true,
+            gentle: false,
+            suspends: 0,
+            accounts: 1,
+            clicks_everywhere: false,
+            profile: "default",
+            keeps_bodies: true,
+            retention: None,
             kill_plan: Vec::new(),
             plan_is_cut: false,
         }
@@ -44,9 +56,9 @@ impl Config {
 }
 
 /// The settings of the small worlds: what else is wrong while programs die.
-fn settings() -> Vec<(&'static str, Config)> {
+fn settings(full: bool) -> Vec<(&'static str, Config)> {
     let mut all = Vec::new();
-    let troubles: [(&str, Option<Fault>); 7] = [
+    let troubles: [(&str, Option<Fault>); 9] = [
         ("nothing else is wrong", None),
         ("answers are lost", Some(Fault::LoseReply)),
         ("requests are lost", Some(Fault::LoseRequest)),
@@ -54,6 +66,8 @@ fn settings() -> Vec<(&'static str, Config)> {
         ("answers are cut off", Some(Fault::CutReply)),
         ("the handler fails", Some(Fault::HandlerFails)),
         ("people cancel", Some(Fault::Cancel)),
+        ("the server takes its time", Some(Fault::Accept)),
+        ("writes fail", Some(Fault::WriteError)),
     ];
     for (name, trouble) in troubles {
         for cut in [false, true] {
@@ -64,6 +78,10 @@ fn settings() -> Vec<(&'static str, Config)> {
                 if let Some(fault) = trouble {
                     config.rates[fault as usize] = 5_000;
                 }
+                if full {
+                    (config.deeds, config.processes) = (2, 2);
+                    config.clicks_everywhere = true;
+                }
                 all.push((name, config));
             }
         }
@@ -71,42 +89,81 @@ fn settings() -> Vec<(&'static str, Config)> {
     all
 }
 
-/// Kills the first program at every step, and the second at every step after that.
+/// One operation and one driver, killed at every step, and its successor at every step.
 #[must_use]
 pub fn run(seeds: u64) -> Small {
-    let mut small = Small::default();
-    for (name, config) in settings() {
+    sweep_all(seeds, false, &[(0, 1)])
+}
+
+/// Two operations that two drivers both want; two deaths among the drivers and their successors.
+#[must_use]
+pub fn run_full(seeds: u64) -> Small {
+    sweep_all(seeds, true, &[(0, 1), (0, 2), (1, 2), (2, 3)])
+}
+
+fn sweep_all(seeds: u64, full: bool, victims: &[(usize, usize)]) -> Small {
+    let settings = settings(full);
+    let mut jobs = Vec::new();
+    for (name, config) in &settings {
         for seed in 1..=seeds {
-            for first in 1..=40 {
-                if !sweep(&mut small, name, &config, seed, first) {
-                    break;
-                }
+            for pair in victims {
+                jobs.push((*name, config, seed, *pair));
             }
         }
     }
-    small
+    let (next, total) = (AtomicUsize::new(0), Mutex::new(Small::default()));
+    let work = || {
+        while let Some((name, config, seed, pair)) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            let mut small = Small::default();
+            for first in 1.. {
+                if !sweep(&mut small, name, config, *seed, (pair.0, first), pair.1) {
+                    break;
+                }
+            }
+            let mut total = super::lock(&total);
+            total.worlds += small.worlds;
+            total.twice_killed += small.twice_killed;
+            total.broken.append(&mut small.broken);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..super::cores() {
+            scope.spawn(work);
+        }
+    });
+    total
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Every second kill after one first; false if the first was never reached.
-fn sweep(small: &mut Small, name: &str, config: &Config, seed: u64, first: u64) -> bool {
-    for second in 0..=40 {
-        let mut config = config.clone();
-        config.kill_plan = vec![(0, first)];
+/// Every second death after one first; false if the first was never reached.
+fn sweep(
+    small: &mut Small,
+    name: &str,
+    config: &Config,
+    seed: u64,
+    first: (usize, u64),
+    other: usize,
+) -> bool {
+    let mut config = config.clone();
+    for second in 0.. {
+        config.kill_plan = vec![first];
         if second > 0 {
-            config.kill_plan.push((1, second));
+            config.kill_plan.push((other, second));
         }
         let report = run_config(&config, seed, false);
         small.worlds += 1;
-        let reached = report.counters.kills_at_step;
-        if !report.violations.is_empty() {
+        small.twice_killed += u64::from(report.planned_deaths == 0b11);
+        if !report.violations.is_empty() && small.broken.len() < 10 {
             let plan = format!("{name}, {config:?}");
             small.broken.push((plan, run_config(&config, seed, true)));
         }
-        if reached == 0 {
+        if second == 0 && report.planned_deaths == 0 {
             return false;
         }
-        if second > 0 && reached < 2 {
-            break;
+        if second > 0 && report.planned_deaths & 0b10 == 0 {
+            return true;
         }
     }
     true

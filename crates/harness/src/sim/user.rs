@@ -2,8 +2,8 @@
 
 use super::config::Fault;
 use super::executor::sleep;
-use super::world::{Shared, lock};
-use samekey::entry::Phase;
+use super::world::{Shared, World, lock};
+use samekey::entry::{Liveness, Phase};
 use samekey::seam::BoxFuture;
 use samekey::{Client, Error, ErrorKind, Operation, Outcome};
 use std::sync::Arc;
@@ -30,6 +30,33 @@ fn tell(world: &Shared, operation: &Operation, result: &Result<Outcome, Error>) 
     }
 }
 
+/// The same bytes whenever they are made.
+fn body_of(deed: usize) -> String {
+    format!("{{\"amount\":{},\"deed\":{deed}}}", deed * 7 + 3)
+}
+
+/// Resumes, with the body where the journal does not have it.
+async fn take_up(world: &Shared, operation: &Operation) -> Result<Outcome, Error> {
+    let wrong = {
+        let mut world = lock(world);
+        if world.config.keeps_bodies {
+            None
+        } else {
+            let wrong = world.rng.chance(500);
+            world.monitor.counters.wrong_bodies += u64::from(wrong);
+            Some(wrong)
+        }
+    };
+    let deed = operation.intent().trim_start_matches('d').parse();
+    match wrong {
+        None => operation.resume().await,
+        Some(wrong) => {
+            let deed: usize = deed.unwrap_or(0) + usize::from(wrong);
+            operation.resume_with(body_of(deed)).await
+        }
+    }
+}
+
 /// One click on a deed.
 pub(crate) fn act(
     world: Shared,
@@ -48,7 +75,7 @@ pub(crate) fn act(
             )
         };
         let url = format!("https://s{}.example/deeds", deed % servers);
-        let body = format!("{{\"amount\":{},\"deed\":{deed}}}", deed * 7 + 3);
+        let body = body_of(deed);
         let begun = client
             .operation(&format!("d{deed}"))
             .post(&url)
@@ -113,7 +140,7 @@ async fn later(world: &Shared, operation: &Operation, error: &Error) {
     }
     for _ in 0..tries {
         sleep(world, wait).await;
-        let result = operation.resume().await;
+        let result = take_up(world, operation).await;
         tell(world, operation, &result);
         if result.is_ok() {
             return;
@@ -156,6 +183,9 @@ pub(crate) fn recover(world: Shared, client: Client, process: usize) -> BoxFutur
         let calm = lock(&world).calm;
         let rounds = if calm { 60 } else { 1 };
         pry(&world, &client).await;
+        if lock(&world).config.retention.is_some() {
+            let _ = client.reap().await;
+        }
         for round in 0..rounds {
             let open = match client.unfinished().await {
                 Ok(open) => open,
@@ -166,9 +196,11 @@ pub(crate) fn recover(world: Shared, client: Client, process: usize) -> BoxFutur
                 return;
             }
             for operation in open {
-                lock(&world)
-                    .to_spawn
-                    .push((process, resume(world.clone(), operation)));
+                let mut it = lock(&world);
+                if it.calm || it.is_worth_resuming(process, &operation) {
+                    it.to_spawn
+                        .push((process, resume(world.clone(), operation)));
+                }
             }
             if calm {
                 sleep(&world, 60_000 * (1 + round)).await;
@@ -177,9 +209,24 @@ pub(crate) fn recover(world: Shared, client: Client, process: usize) -> BoxFutur
     })
 }
 
+impl World {
+    /// What a living program drives is left to it, as a rule: waiting for it is little to learn from.
+    fn is_worth_resuming(&mut self, process: usize, operation: &Operation) -> bool {
+        let disk = &self.hosts[self.processes[process].host].disk;
+        let row = disk.by_key.get(&operation.key());
+        let row = row.and_then(|slot| disk.rows.get(slot));
+        let owner = row.map_or(0, |row| row.entry.progress.owner.0);
+        let driven = owner
+            .checked_sub(1)
+            .and_then(|owner| usize::try_from(owner).ok())
+            .is_some_and(|owner| self.liveness(owner) == Liveness::Alive);
+        !driven || self.rng.chance(1_000)
+    }
+}
+
 fn resume(world: Shared, operation: Operation) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let result = operation.resume().await;
+        let result = take_up(&world, &operation).await;
         tell(&world, &operation, &result);
     })
 }
@@ -206,7 +253,7 @@ async fn pry(world: &Shared, client: &Client) {
         world.rng.pick(&rows)
     };
     if let Ok(operation) = client.get(foreign).await {
-        let result = operation.resume().await;
+        let result = take_up(world, &operation).await;
         tell(world, &operation, &result);
     }
 }

@@ -40,6 +40,10 @@ pub(crate) struct Host {
     pub(crate) dishonest: bool,
     /// How often it lost power.
     pub(crate) cuts: u64,
+    /// Until when it sleeps.
+    pub(crate) sleeps_until: u64,
+    /// Whether its wall clock ever ran ahead, so that things look older than they are.
+    pub(crate) ahead: bool,
 }
 
 /// One start of a program.
@@ -51,7 +55,9 @@ pub(crate) struct Process {
     pub(crate) frozen_since: Option<u64>,
     /// When it last came back from being frozen for longer than a lease.
     pub(crate) was_frozen: bool,
-    /// Counts what it does, so that it can be killed at any of it.
+    /// When it last came back.
+    pub(crate) thawed_at: Option<u64>,
+    /// Counts its writes and sends, so that it can be killed at any of them.
     pub(crate) steps: u64,
     /// Tasks that were woken while it was frozen.
     pub(crate) held: Vec<usize>,
@@ -63,10 +69,10 @@ pub(crate) struct Process {
 /// What is due at a time.
 pub(crate) enum Occasion {
     Wake(Waker),
-    Disk(Job),
-    Arrive(Packet),
-    Work(Work),
-    Reply(Reply),
+    Disk(Box<Job>),
+    Arrive(Box<Packet>),
+    Work(Box<Work>),
+    Reply(Box<Reply>),
     Chaos(Chaos),
 }
 
@@ -88,6 +94,8 @@ pub(crate) enum Chaos {
     Start { host: usize, principal: usize },
     Freeze,
     Thaw(usize),
+    Suspend(usize),
+    WakeUp { host: usize, since: u64 },
     Jump { host: usize, by: i64 },
     ServerDown(usize, bool),
     ServerUp(usize),
@@ -136,6 +144,8 @@ pub(crate) struct World {
     /// Processes whose time has come.
     pub(crate) to_kill: Vec<usize>,
     pub(crate) calm: bool,
+    /// Who still ran when the world ended.
+    pub(crate) living: Vec<usize>,
     due: BinaryHeap<Due>,
     count: u64,
 }
@@ -150,6 +160,8 @@ impl World {
                 stood_still: 0,
                 dishonest: false,
                 cuts: 0,
+                sleeps_until: 0,
+                ahead: false,
             })
             .collect();
         let servers = (0..config.servers).map(|_| Server::new(&config)).collect();
@@ -163,6 +175,7 @@ impl World {
             to_spawn: Vec::new(),
             to_kill: Vec::new(),
             calm: false,
+            living: Vec::new(),
             due: BinaryHeap::new(),
             count: 0,
             config,
@@ -192,7 +205,7 @@ impl World {
     /// Lets handlers finish, for gates that have no programs; false when none is at work.
     pub(crate) fn server_step(&mut self) -> bool {
         match self.advance() {
-            Some(Occasion::Work(work)) => self.work(work),
+            Some(Occasion::Work(work)) => self.work(*work),
             Some(_) => {}
             None => return false,
         }
@@ -237,16 +250,27 @@ impl World {
         }
     }
 
-    /// Every journal call and every send passes here; false means that the process is dead.
+    /// Every write and every send passes here; false means that the process is dead.
     pub(crate) fn step(&mut self, process: usize) -> bool {
-        let it = &mut self.processes[process];
-        if !it.alive {
+        if !self.processes[process].alive {
             return false;
         }
-        it.steps += 1;
-        let planned = self.config.kill_plan.contains(&(process, it.steps));
+        self.processes[process].steps += 1;
+        let here = (process, self.processes[process].steps);
+        let planned = self.config.kill_plan.iter().position(|at| *at == here);
+        if let Some(number) = planned {
+            self.monitor.planned_deaths |= 1 << number;
+        }
+        self.look(process, planned.is_some())
+    }
+
+    /// So does every reading of the journal; false means that the process is dead.
+    pub(crate) fn look(&mut self, process: usize, dies: bool) -> bool {
+        if !self.processes[process].alive {
+            return false;
+        }
         let in_time = self.now < self.config.span + 60_000;
-        if planned || (in_time && self.has(Fault::KillAtStep)) {
+        if dies || (in_time && self.has(Fault::KillAtStep)) {
             self.monitor.counters.kills_at_step += 1;
             self.to_kill.push(process);
             // It is dead from here on; the executor buries it.
@@ -285,6 +309,11 @@ impl<T> Later<T> {
 
     pub(crate) fn share(&self) -> Later<T> {
         Later(Arc::clone(&self.0))
+    }
+
+    /// Whether nobody waits for it any more.
+    pub(crate) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     /// Makes it known, if it is not yet.

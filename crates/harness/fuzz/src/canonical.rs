@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 pub(crate) const TARGET: Target = Target {
     name: "canonical",
     check: |data| check(frozen, data),
-    planted: |data| check(as_it_comes, data),
+    planted: &[|data| check(as_it_comes, data)],
     words: &[
         "{\"b\":1,\"a\":2}",
         "\"\\u00e9\"",

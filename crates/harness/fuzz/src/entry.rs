@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(crate) const TARGET: Target = Target {
     name: "entry",
     check: |data| check(read_back, data),
-    planted: |data| check(blind, data),
+    planted: &[|data| check(blind, data), |data| check(lenient, data)],
     words: &[
         "idempotency-key",
         "https://api.example.com/orders",
@@ -46,6 +46,14 @@ fn blind(half: Half, bytes: &[u8], key: &Key) -> Result<Vec<u8>, DecodeError> {
         .split_last_chunk::<16>()
         .map_or(bytes, |(content, _)| content);
     read_back(half, &sealed(content, half, key), key)
+}
+
+/// A bug: what should be 0 or 1 may be anything.
+fn lenient(half: Half, bytes: &[u8], key: &Key) -> Result<Vec<u8>, DecodeError> {
+    match read_back(half, bytes, key) {
+        Err(DecodeError::Content("flag")) => Ok(Vec::new()),
+        read => read,
+    }
 }
 
 /// The digest by its definition, so that the fuzzer gets past it.

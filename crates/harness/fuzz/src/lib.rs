@@ -31,8 +31,8 @@ pub struct Target {
     pub name: &'static str,
     /// The rules, over the library as it is.
     pub check: fn(&[u8]) -> Check,
-    /// The same rules over a broken copy: must fail.
-    pub planted: fn(&[u8]) -> Check,
+    /// The same rules over broken copies: each must fail.
+    pub planted: &'static [fn(&[u8]) -> Check],
     /// Words that an input is likely to be made of.
     pub words: &'static [&'static str],
     /// Seeds that are better made than written down.

@@ -14,6 +14,7 @@ pub(crate) struct Pool {
     dice: u64,
     words: &'static [&'static str],
     inputs: Vec<Vec<u8>>,
+    seeds: usize,
     /// The seeds come first, as they are.
     untouched: usize,
 }
@@ -26,6 +27,7 @@ impl Pool {
         Pool {
             dice: seed,
             words,
+            seeds: inputs.len(),
             inputs,
             untouched: 0,
         }
@@ -36,13 +38,20 @@ impl Pool {
     }
 
     pub(crate) fn next_input(&mut self) -> Vec<u8> {
-        if self.untouched < self.inputs.len() {
+        if self.untouched < self.seeds {
             self.untouched += 1;
             return self.inputs[self.untouched - 1].clone();
         }
-        let from = self.below(self.inputs.len());
+        // Every other one is a small change of a seed: what was added since is mostly rubbish, and
+        // the seeds would drown in it.
+        let (among, changes) = if self.below(2) == 0 {
+            (self.seeds, 1)
+        } else {
+            (self.inputs.len(), 1 + self.below(5))
+        };
+        let from = self.below(among);
         let mut input = self.inputs[from].clone();
-        for _ in 0..=self.below(5) {
+        for _ in 0..changes {
             self.change(&mut input);
         }
         input.truncate(LONGEST);

@@ -6,11 +6,12 @@ use samekey::retry::classify::{Action, Context, Reason, Verdict, answer};
 use samekey::{Headers, Response, Timestamp};
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use std::sync::LazyLock;
 
 pub(crate) const TARGET: Target = Target {
     name: "problem",
     check: |data| check(answer, data),
-    planted: |data| check(by_looking_for_words, data),
+    planted: &[|data| check(by_looking_for_words, data)],
     words: &[
         "\"type\":",
         "\"title\":",
@@ -58,9 +59,9 @@ fn by_looking_for_words(response: &Response, context: &Context<'_>) -> Verdict {
 fn respond(classify: Classify, status: u16, body: &[u8], in_doubt: bool) -> Verdict {
     let mut headers = Headers::new();
     let _fits = headers.push("content-type", "application/problem+json");
-    let profile = Profile::default();
+    static PROFILE: LazyLock<Profile> = LazyLock::new(Profile::default);
     let context = Context {
-        profile: &profile,
+        profile: &PROFILE,
         url: "https://api.example.com/orders",
         attempt: 2,
         in_doubt,

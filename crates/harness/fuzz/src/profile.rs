@@ -9,11 +9,12 @@ use samekey::retry::classify::{
 use samekey::{Content, Failure, FailureKind, Headers, Origin, Response, Sent, Timestamp};
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 pub(crate) const TARGET: Target = Target {
     name: "profile",
     check: |data| check(answer, data),
-    planted: |data| check(forgetful, data),
+    planted: &[|data| check(forgetful, data)],
     words: &[
         "HTTP/1.1 409 Conflict\n",
         "HTTP/1.1 202 Accepted\n",
@@ -79,8 +80,8 @@ fn check(classify: Classify, data: &[u8]) -> Check {
     let Some((&[profile, doubt, remedies], http)) = data.split_first_chunk() else {
         return Ok(0);
     };
-    let all: Vec<Profile> = Profile::all().collect();
-    let profile = &all[usize::from(profile) % all.len()];
+    static ALL: LazyLock<Vec<Profile>> = LazyLock::new(|| Profile::all().collect());
+    let profile = &ALL[usize::from(profile) % ALL.len()];
     let used: Vec<Once> = [
         Once::UnexpectedBody,
         Once::Misdirected,

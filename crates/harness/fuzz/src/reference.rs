@@ -6,7 +6,7 @@ use samekey::{InvalidReference, Key, Reference};
 pub(crate) const TARGET: Target = Target {
     name: "reference",
     check: |data| check(&|text| text.parse(), data),
-    planted: |data| check(&credulous, data),
+    planted: &[|data| check(&credulous, data)],
     words: &[
         "7D3F-92AB-1C4E-7",
         "abab abab abab g",

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) const TARGET: Target = Target {
     name: "retry_after",
     check: |data| check(asked, data),
-    planted: |data| check(hasty, data),
+    planted: &[|data| check(hasty, data)],
     words: &[
         "retry-after: ",
         "retry-after-ms: ",

@@ -40,11 +40,13 @@ fn a_short_campaign_from_the_seeds_breaks_no_rule() {
 
 /// The twin of the two above: the same rules, the same seeds, a parser with a bug.
 #[test]
-fn the_same_campaign_finds_the_bug_that_is_planted_in_each_target() {
+fn the_same_campaign_finds_every_bug_that_is_planted() {
     for target in TARGETS {
-        let seeds = target.seeds().expect("the corpus");
-        let found = campaign(target, target.planted, seeds, 1, |runs| runs < 20_000);
-        assert!(found.is_err(), "{}: nobody noticed", target.name);
+        for (number, planted) in target.planted.iter().enumerate() {
+            let seeds = target.seeds().expect("the corpus");
+            let found = campaign(target, *planted, seeds, 1, |runs| runs < 20_000);
+            assert!(found.is_err(), "{} {number}: nobody noticed", target.name);
+        }
     }
 }
 
@@ -53,7 +55,8 @@ fn a_seed_of_the_dice_gives_the_same_campaign_again() {
     for target in TARGETS {
         let run = || {
             let seeds = target.seeds().expect("the corpus");
-            campaign(target, target.planted, seeds, 7, |runs| runs < 20_000).map_err(|b| b.input)
+            let planted = *target.planted.last().expect("a twin");
+            campaign(target, planted, seeds, 7, |runs| runs < 20_000).map_err(|b| b.input)
         };
         assert_eq!(run(), run(), "{}", target.name);
     }

@@ -162,12 +162,12 @@ fn samples() -> Vec<Vec<u8>> {
         WindowSource::Assumed,
     );
     seeds.push(content(1, &ready.encode(&key)));
-    seeds.push(content(1, &eventful(ready).encode(&key)));
+    seeds.push(content(1, &eventful(&ready).encode(&key)));
     seeds
 }
 
 /// A progress with something in every place.
-fn eventful(ready: Progress) -> Progress {
+fn eventful(ready: &Progress) -> Progress {
     let at = Timestamp::from_millis(1_800_000_100_000);
     Progress {
         phase: Phase::Attention(Reason::Exhausted),
@@ -193,6 +193,6 @@ fn eventful(ready: Progress) -> Progress {
             at,
         }),
         note: Some("seen".into()),
-        ..ready
+        ..ready.clone()
     }
 }

@@ -163,7 +163,11 @@ impl Inner {
             progress,
             ..entry.clone()
         };
-        match self.record(&claimed, &claimed.progress, Flush::Full).await {
+        let mut unheard = Unheard(Some((self, &claimed)));
+        let written = self.record(&claimed, &claimed.progress, Flush::Full).await;
+        unheard.0 = None;
+        drop(unheard);
+        match written {
             Ok(receipt) => {
                 self.flights.end_hold(claimed.key());
                 trace::claimed(&claimed, entry.progress.owner != Owner::NONE);
@@ -280,6 +284,20 @@ impl Inner {
     pub(crate) fn nonce(&self) -> [u8; 32] {
         let halves = [self.dice.key_bytes(), self.dice.key_bytes()];
         std::array::from_fn(|i| halves[i / 16][i % 16])
+    }
+}
+
+/// A claim whose caller has left before the journal answered. It may be written, and would keep
+/// everybody else out for as long as this process lives.
+struct Unheard<'a>(Option<(&'a Inner, &'a Entry)>);
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        if let Some((inner, claimed)) = self.0.take() {
+            // Another's claim may have come first and have sent: never say that nothing was.
+            let progress = machine::release(&claimed.progress, false);
+            inner.let_go(claimed, &progress, Flush::Normal);
+        }
     }
 }
 

@@ -160,7 +160,7 @@ impl Progress {
                     reason: r.text()?.into(),
                 })
             })?,
-            maybe_applied: r.byte()? != 0,
+            maybe_applied: r.flag()?,
             crashes: r.small()?,
             used: r.list(|r| r.coded(&ONCES))?,
             window_start: r.time()?,
@@ -171,7 +171,7 @@ impl Progress {
             moved_to: r.option(|r| Ok(r.text()?.into()))?,
             hops: r.byte()?,
             poll_url: r.option(|r| Ok(r.text()?.into()))?,
-            following: r.byte()? != 0,
+            following: r.flag()?,
             answer: r.option(|r| {
                 Ok(Answer {
                     status: r.small()?,
@@ -380,11 +380,24 @@ impl<'a> Reader<'a> {
         Ok(self.array::<1>()?[0])
     }
 
+    fn flag(&mut self) -> Read<bool> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::Content("flag")),
+        }
+    }
+
+    /// Only what [`Writer::number`] writes: no bits beyond the last, no byte more than it takes.
     fn number(&mut self) -> Read<u64> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
+            let bits = u64::from(byte & 0x7f);
+            number |= bits << shift;
+            if number >> shift != bits || (byte == 0 && shift > 0) {
+                break;
+            }
             if byte < 0x80 {
                 return Ok(number);
             }
@@ -424,10 +437,10 @@ impl<'a> Reader<'a> {
     }
 
     fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<Option<T>> {
-        if self.byte()? == 0 {
-            Ok(None)
-        } else {
+        if self.flag()? {
             read(self).map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -441,9 +454,10 @@ impl<'a> Reader<'a> {
         let mut headers = Headers::new();
         for _ in 0..length {
             let (name, value) = (self.text()?, self.text()?);
-            headers
-                .push(name, value)
-                .map_err(|_| DecodeError::Content("header"))?;
+            let as_kept = !name.bytes().any(|b| b.is_ascii_uppercase()) && value.trim() == value;
+            if !as_kept || headers.push(name, value).is_err() {
+                return Err(DecodeError::Content("header"));
+            }
         }
         Ok(headers)
     }

@@ -2,6 +2,7 @@
 
 mod doubt;
 mod flow;
+mod limits;
 mod takeover;
 mod window_guard;
 

@@ -121,6 +121,14 @@ mod tests {
         assert_eq!(wait, Duration::from_secs(20));
     }
 
+    #[test]
+    fn no_policy_makes_anyone_wait_for_more_than_a_year() {
+        let years = Duration::from_secs(100_000_000);
+        let policy = Policy::new().base(years).cap(years);
+        let wait = delay(&policy, 1, u64::MAX);
+        assert_eq!(wait, Duration::from_secs(31_536_000));
+    }
+
     proptest! {
         #[test]
         fn no_wait_leaves_its_bounds_and_nothing_overflows(

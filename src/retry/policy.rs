@@ -303,6 +303,53 @@ mod tests {
         assert_eq!(Policy::new().problems(Duration::ZERO).len(), 1);
     }
 
+    #[test]
+    fn every_limit_may_be_reached_and_not_passed() {
+        let (second, year) = (Duration::from_secs(1), Duration::from_secs(31_536_000));
+        let new = Policy::new;
+        let pairs = [
+            (new().cap(year), new().cap(year + second)),
+            (new().defer_above(year), new().defer_above(year + second)),
+            (new().base(20 * second), new().base(21 * second)),
+            (new().floor(second / 2), new().floor(second)),
+            (
+                new().attempt_timeout(120 * second),
+                new().attempt_timeout(121 * second),
+            ),
+        ];
+        for (fits, beyond) in pairs {
+            assert_eq!(fits.problems(DAY), Vec::<String>::new());
+            assert_eq!(beyond.problems(DAY).len(), 1, "{beyond:?}");
+        }
+        let hour = Duration::from_secs(3600);
+        let total = |seconds| new().give_up_after(second * seconds).problems(hour).len();
+        assert_eq!((total(3450), total(3451)), (0, 1));
+    }
+
+    #[test]
+    fn what_is_set_can_be_read() {
+        let seconds = Duration::from_secs;
+        let policy = Policy::new()
+            .max_attempts(9)
+            .base(seconds(2))
+            .factor(3)
+            .cap(seconds(4))
+            .floor(seconds(5))
+            .attempt_timeout(seconds(6))
+            .give_up_after(seconds(7))
+            .defer_above(seconds(8));
+        assert_eq!((policy.attempts(), policy.growth()), (9, 3));
+        let read = [
+            policy.base_delay(),
+            policy.longest_delay(),
+            policy.shortest_delay(),
+            policy.timeout(),
+            policy.total(),
+            policy.longest_foreground_wait(),
+        ];
+        assert_eq!(read, [2, 4, 5, 6, 7, 8].map(seconds));
+    }
+
     proptest! {
         #[test]
         fn no_policy_makes_the_check_panic(n: [u64; 7], attempts: u32, factor: u32) {

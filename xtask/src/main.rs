@@ -4,6 +4,8 @@
 mod check;
 mod demo;
 mod deny;
+mod fuzz;
+mod mutants;
 mod pages;
 mod parts;
 mod proof;
@@ -78,6 +80,16 @@ const CHORES: &[Chore] = &[
         name: "planted",
         about: "Lets out known bugs one by one; each must be noticed by the rule named for it.",
         run: |arguments| Ok(proof::harness(&with("planted", arguments))?),
+    },
+    Chore {
+        name: "fuzz",
+        about: "Any bytes into every parser, with rules that must hold: [--seconds N] for each target, [TARGET] for one.",
+        run: fuzz::run,
+    },
+    Chore {
+        name: "mutants",
+        about: "Small changes in the heart and the retry rules, each of which a test must notice; [--shard K/N] runs a part.",
+        run: mutants::run,
     },
     Chore {
         name: "tidy",

@@ -184,6 +184,22 @@ fn a_floor_does_not_cancel_the_spread_of_the_schedule() {
     assert!(waits[0] < waits[1] && waits[1] < waits[2]);
 }
 
+#[test]
+fn a_date_judged_by_our_own_clock_alone_is_believed_for_a_day() {
+    assert_eq!(LONGEST_UNCORRECTED, secs(86_400));
+}
+
+#[test]
+fn a_year_of_two_digits_lies_at_most_fifty_years_ahead() {
+    for (value, ahead) in [
+        ("Tuesday, 13-Dec-44 08:49:37 GMT", secs(18_300 * 86_400)),
+        ("Wednesday, 14-Dec-44 08:49:37 GMT", Duration::ZERO),
+    ] {
+        let headers = headers(&[("date", DATE), ("retry-after", value)]);
+        assert_eq!(hint(&headers, THEN), Some(ahead), "{value}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_wait_is_shorter_than_the_hint_the_floor_or_the_schedule(

@@ -1,0 +1,70 @@
+//! `samekey-fuzz [--seconds N] [--seed N] [TARGET]`, as `cargo xtask fuzz` runs it.
+
+use samekey_fuzz::{TARGETS, Target, campaign};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let (mut seconds, mut seed, mut chosen) = (10, 1, None);
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let mut number = || {
+            let number = words.next().and_then(|n| n.parse::<u64>().ok());
+            number.ok_or(format!("{word} takes a number"))
+        };
+        match word.as_str() {
+            "--seconds" => seconds = number()?,
+            "--seed" => seed = number()?,
+            name => chosen = Some(Target::named(name).ok_or(format!("no target `{name}`"))?),
+        }
+    }
+    let mut total = 0;
+    for target in TARGETS {
+        if chosen.is_none_or(|chosen| chosen.name == target.name) {
+            total += one(target, seed, Duration::from_secs(seconds))?;
+        }
+    }
+    println!("figure fuzz_runs {total} runs");
+    Ok(())
+}
+
+/// One campaign; a failing input is kept among the seeds.
+fn one(target: Target, seed: u64, time: Duration) -> Result<u64, String> {
+    let started = now();
+    let go_on = |runs: u64| !runs.is_multiple_of(256) || started.elapsed() < time;
+    match campaign(target, target.check, target.seeds()?, seed, go_on) {
+        Ok(runs) => {
+            println!("{:<12} {runs} runs", target.name);
+            Ok(runs)
+        }
+        Err(broken) => {
+            let path = target.keep(&broken)?;
+            Err(format!(
+                "{} breaks \"{}\" with {:?}, kept as {}",
+                target.name,
+                broken.why,
+                String::from_utf8_lossy(&broken.input),
+                path.file_name().unwrap_or_default().to_string_lossy()
+            ))
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long to go on; nothing else depends on it"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

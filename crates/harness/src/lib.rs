@@ -3,3 +3,5 @@
 
 pub mod planted;
 pub mod sim;
+#[cfg(all(feature = "torture", target_os = "linux"))]
+pub mod torture;

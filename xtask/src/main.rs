@@ -12,6 +12,7 @@ mod shell;
 mod size;
 mod test;
 mod tidy;
+mod torture;
 mod web;
 
 use std::process::ExitCode;
@@ -73,6 +74,11 @@ const CHORES: &[Chore] = &[
         name: "planted",
         about: "Lets out known bugs one by one; each must be noticed by the rule named for it.",
         run: |arguments| Ok(proof::harness(&with("planted", arguments))?),
+    },
+    Chore {
+        name: "torture",
+        about: "Real processes killed, power cut, disks broken, bits flipped: [--kills N] [--cuts N] [--faults N|all] [--flips N] [--full]; `torture --help` says more.",
+        run: torture::run,
     },
     Chore {
         name: "tidy",

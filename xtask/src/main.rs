@@ -14,6 +14,7 @@ mod shell;
 mod size;
 mod test;
 mod tidy;
+mod torture;
 mod web;
 
 use std::process::ExitCode;
@@ -90,6 +91,11 @@ const CHORES: &[Chore] = &[
         name: "mutants",
         about: "Small changes in the heart and the retry rules, each of which a test must notice; [--shard K/N] runs a part.",
         run: mutants::run,
+    },
+    Chore {
+        name: "torture",
+        about: "Real processes killed, power cut, disks broken, bits flipped: [--kills N] [--cuts N] [--faults N|all] [--flips N] [--full]; `torture --help` says more.",
+        run: torture::run,
     },
     Chore {
         name: "tidy",

@@ -4,3 +4,5 @@
 pub mod heap;
 pub mod planted;
 pub mod sim;
+#[cfg(all(feature = "torture", target_os = "linux"))]
+pub mod torture;

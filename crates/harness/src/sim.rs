@@ -7,7 +7,7 @@ mod executor;
 mod gates;
 mod monitor;
 mod net;
-mod rng;
+pub(crate) mod rng;
 mod server;
 mod shrink;
 pub mod small;

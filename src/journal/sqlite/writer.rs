@@ -13,6 +13,7 @@ use super::{faults, schema};
 use crate::entry::{Grade, Receipt};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
 use crate::key::Key;
+use crate::planted;
 pub(super) use jobs::{Job, Outcome, Waiter};
 use rusqlite::Connection;
 use std::collections::HashSet;
@@ -166,7 +167,8 @@ impl Writer {
             return Err(poison.clone());
         }
         self.files.still(&self.identity)?;
-        let full = batch.iter().any(Job::is_full);
+        let unsynced = planted::is(3) || planted::is(4);
+        let full = batch.iter().any(Job::is_full) && !unsynced;
         let turn = self.gate.enter(self.patience)?;
         let done = press(&self.connection, &mut self.full, full)
             .and_then(|()| transact(&self.connection, batch, full));
@@ -283,7 +285,11 @@ fn press(connection: &Connection, is_full: &mut bool, full: bool) -> rusqlite::R
     if *is_full == full {
         return Ok(());
     }
-    let (word, number) = if full { ("FULL", "2") } else { ("NORMAL", "1") };
+    let (word, number) = match full {
+        true => ("FULL", "2"),
+        false if planted::is(4) => ("OFF", "0"),
+        false => ("NORMAL", "1"),
+    };
     connection.pragma_update(None, "synchronous", word)?;
     if schema::pragma(connection, "synchronous")? != number {
         return Err(rusqlite::Error::InvalidQuery);

@@ -1,0 +1,421 @@
+//! Torture: real processes are killed, real disks are cut off, filled, broken and altered; an outside
+//! judge compares the server's ledger, the journal and what callers were told.
+//!
+//! Every gate has a twin, a client with a bug on purpose or a store without the safeguard, which the
+//! same gate must turn red; a gate that stays green for its twin makes the run red.
+
+mod cuts;
+mod disk;
+mod faults;
+mod flips;
+mod judge;
+mod kills;
+mod leaks;
+mod server;
+mod told;
+mod tools;
+mod wire;
+mod worker;
+
+use judge::Counts;
+use kills::{Deaths, Plan};
+use std::process::ExitCode;
+use tools::{Res, figure, now};
+
+const USAGE: &str = "\
+Usage: cargo xtask torture [--kills N] [--cuts N] [--faults N|all] [--flips N] [--full] [--seed N]
+
+Real processes against the real mock server, judged from outside. Without numbers: the short run.
+With at least one of the first four, only those arms run.
+
+  --kills N       kill -9 of clients on one journal: by timer, at the n-th system call (strace), after a
+                  stop of twice the lease; servers are killed too (300, full 10,000)
+  --cuts N        power cuts of an ext4 file system, and controls that must lose (10, full 300); needs root
+  --faults N|all  the n-th write, sync, open or truncation fails (240, full: every n until a run is clean);
+                  also a full and a read-only disk
+  --flips N       flipped bits in database, log and entries (200, full 20,000)
+  --full          the full size of every arm
+  --seed N        moments and choices are drawn from it (1); it is printed, but processes are not replayed
+                  by it, as a simulation is
+";
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.split_first() {
+        Some((first, rest)) if first == "worker" => worker::main(rest),
+        _ if arguments
+            .iter()
+            .any(|word| word == "--help" || word == "-h") =>
+        {
+            print!("{USAGE}");
+            Ok(())
+        }
+        _ => Size::of(&arguments).and_then(|size| run(&size)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How much of what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    kills: u64,
+    cuts: u64,
+    /// `u64::MAX` for every point there is.
+    faults: u64,
+    flips: u64,
+    seed: u64,
+}
+
+const SHORT: Size = Size {
+    kills: 300,
+    cuts: 10,
+    faults: 240,
+    flips: 200,
+    seed: 1,
+};
+const FULL: Size = Size {
+    kills: 10_000,
+    cuts: 300,
+    faults: u64::MAX,
+    flips: 20_000,
+    seed: 1,
+};
+
+impl Size {
+    fn of(arguments: &[String]) -> Res<Size> {
+        let (mut base, mut chosen, mut some) = (SHORT, Size::default(), false);
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let arm = match word.as_str() {
+                "--full" => {
+                    base = FULL;
+                    continue;
+                }
+                "--seed" => &mut base.seed,
+                "--kills" => &mut chosen.kills,
+                "--cuts" => &mut chosen.cuts,
+                "--faults" => &mut chosen.faults,
+                "--flips" => &mut chosen.flips,
+                _ => return Err(format!("`{word}` is not known\n\n{USAGE}")),
+            };
+            *arm = match words.next().map(String::as_str) {
+                Some("all") if word == "--faults" => u64::MAX,
+                Some(number) => number
+                    .parse()
+                    .map_err(|_| format!("{word} wants a number, not `{number}`"))?,
+                None => return Err(format!("{word} wants a number")),
+            };
+            some |= word != "--seed";
+        }
+        chosen.seed = base.seed;
+        Ok(if some { chosen } else { base })
+    }
+}
+
+/// What a run has found so far.
+#[derive(Debug, Default)]
+struct Run {
+    counts: Counts,
+    deaths: Deaths,
+    controls: u64,
+    red: Vec<String>,
+}
+
+impl Run {
+    /// Notes what an arm found.
+    fn take(&mut self, arm: &str, counts: Counts, words: &[String]) {
+        self.counts += counts;
+        if !counts.is_clean() {
+            words
+                .iter()
+                .take(20)
+                .for_each(|word| println!("{arm}: {word}"));
+            self.red.push(format!("{arm}: {counts:?}"));
+        }
+    }
+
+    /// A twin that must be caught, by what is named for it.
+    fn control(&mut self, what: &str, caught: u64, by: &str) {
+        println!("control: {what}: {by} {caught}");
+        if caught == 0 {
+            self.red.push(format!("nobody noticed the control: {what}"));
+        } else {
+            self.controls += 1;
+        }
+    }
+}
+
+fn run(size: &Size) -> Res<()> {
+    // Before anything else: this starts the program anew.
+    let apart = if size.cuts > 0 || size.faults > 0 {
+        disk::go_apart()
+    } else {
+        Ok(())
+    };
+    println!("torture, seed {}: {size:?}", size.seed);
+    let started = now();
+    let mut run = Run::default();
+    if size.kills > 0 {
+        kill(&mut run, size)?;
+    }
+    if size.cuts > 0 {
+        cut(&mut run, size, apart.as_ref().err())?;
+    }
+    if size.faults > 0 {
+        fail(&mut run, size, apart.as_ref().err())?;
+    }
+    if size.flips > 0 {
+        flip(&mut run, size)?;
+    }
+    for (name, value) in run.counts.all() {
+        figure(name, value, "times");
+    }
+    figure("controls", run.controls, "caught");
+    figure("torture_seconds", started.elapsed().as_secs(), "seconds");
+    if run.red.is_empty() {
+        return Ok(());
+    }
+    Err(run.red.join("\n"))
+}
+
+/// A bug in the client, the gate that must notice it, and the fault that brings it out.
+const TWINS: &[(u8, &str, &str, &str)] = &[
+    (
+        1,
+        "a key is minted per attempt",
+        "duplicates",
+        "drop-after-commit%20",
+    ),
+    (
+        2,
+        "the journal is not written before the send",
+        "lost",
+        "in-flight%1",
+    ),
+    (
+        5,
+        "the body is made again on resume",
+        "two_bodies",
+        "drop-after-commit%20",
+    ),
+    (
+        10,
+        "a timeout is a failure",
+        "unknown_as_failure",
+        "delay-answer:700%40",
+    ),
+    (
+        14,
+        "an outcome is told before it is written",
+        "lost_outcomes",
+        "in-flight%1",
+    ),
+    (23, "credentials are journalled", "leaks", "in-flight%1"),
+];
+
+fn kill(run: &mut Run, size: &Size) -> Res<()> {
+    if !kills::can_trace() {
+        println!("WARNING: strace is missing: nobody is killed at the n-th system call");
+    }
+    let started = now();
+    for (name, verdict, deaths) in kills::many(size.kills, size.seed)? {
+        run.take(&name, verdict.counts, &verdict.words);
+        run.deaths.add(deaths);
+    }
+    let deaths = run.deaths;
+    figure("kills", deaths.kills(), "kills");
+    figure("kills_by_timer", deaths.by_timer, "kills");
+    figure("kills_at_a_call", deaths.at_a_call, "kills");
+    figure("stops", deaths.stopped, "stops");
+    figure("server_kills", deaths.servers, "kills");
+    figure("kill_operations", deaths.operations, "operations");
+    figure("kill_requests", deaths.requests, "requests");
+    figure("kill_seconds", started.elapsed().as_secs(), "seconds");
+    for (bug, what, gate, fault) in TWINS {
+        let mut caught = 0;
+        for round in 1..=3 {
+            let plan = Plan {
+                seed: size.seed.wrapping_add(1_000 * u64::from(*bug) + round),
+                kills: 12,
+                workers: 4,
+                bug: *bug,
+                fault,
+            };
+            // A bug may break so much that there is nothing to compare: that is no catch.
+            let found = kills::scene(plan).map(|(verdict, _)| verdict.counts.of(gate));
+            caught = found.unwrap_or(0);
+            if caught > 0 {
+                break;
+            }
+        }
+        run.control(what, caught, gate);
+    }
+    Ok(())
+}
+
+/// Begins without a full sync, which a cut must be seen to lose.
+const UNSYNCED: &[(u8, &str)] = &[
+    (3, "begins under synchronous=NORMAL"),
+    (4, "begins under synchronous=OFF"),
+];
+
+fn cut(run: &mut Run, size: &Size, apart: Option<&String>) -> Res<()> {
+    let bench = match apart {
+        Some(why) => Err(why.clone()),
+        None => cuts::Bench::new(size.seed),
+    };
+    let mut bench = match bench {
+        Ok(bench) => bench,
+        Err(why) => {
+            println!("WARNING: no power is cut: {why}");
+            println!("figure cuts 0 cuts ({why})");
+            return Ok(());
+        }
+    };
+    let started = now();
+    let (mut relearnt, mut lost) = (0, 0);
+    for number in 0..size.cuts {
+        let plan = cuts::Plan {
+            seed: size.seed.wrapping_mul(1_000_003).wrapping_add(number),
+            flush: number % 4 == 3,
+            first: number % 2 == 0,
+            bug: 0,
+        };
+        let verdict = bench.cut(plan)?;
+        relearnt += verdict.relearnt;
+        lost += verdict.counts.lost;
+        run.take(
+            &format!("cut {number} of seed {}", size.seed),
+            verdict.counts,
+            &verdict.words,
+        );
+        if number % 10 == 9 {
+            println!(
+                "{} of {} cuts, {} s",
+                number + 1,
+                size.cuts,
+                started.elapsed().as_secs()
+            );
+        }
+    }
+    figure("cuts", size.cuts, "cuts");
+    figure("cut_lost_begins", lost, "begins");
+    figure(
+        "cut_lost_outcomes_normal",
+        relearnt,
+        "outcomes, learnt again",
+    );
+    if relearnt == 0 && size.cuts >= 4 {
+        run.red
+            .push("no cut cost a success its place: they cut nothing".into());
+    }
+    lose_what_is_not_synced(run, &mut bench, size.seed)?;
+    let leaks = bench.leaks();
+    run.take(
+        "cuts",
+        Counts {
+            leaks,
+            ..Counts::default()
+        },
+        &["a secret was found".into()],
+    );
+    figure("cut_seconds", started.elapsed().as_secs(), "seconds");
+    Ok(())
+}
+
+/// The controls of the cuts: they show that the cuts cut, and that a kill would not.
+fn lose_what_is_not_synced(run: &mut Run, bench: &mut cuts::Bench, seed: u64) -> Res<()> {
+    for (bug, what) in UNSYNCED {
+        let mut lost = 0;
+        for round in 0..4 {
+            let plan = cuts::Plan {
+                seed: seed.wrapping_add(u64::from(*bug) * 100 + round),
+                bug: *bug,
+                ..cuts::Plan::default()
+            };
+            lost += bench.control(plan)?;
+        }
+        run.control(what, lost, "lost");
+    }
+    Ok(())
+}
+
+fn fail(run: &mut Run, size: &Size, apart: Option<&String>) -> Res<()> {
+    let started = now();
+    let bench = faults::Bench::new(size.seed)?;
+    if kills::can_trace() {
+        let (verdicts, reach) = bench.points(size.faults, size.seed)?;
+        for verdict in verdicts {
+            run.take("faults", verdict.counts, &verdict.words);
+        }
+        figure("fault_points", reach.points, "points");
+        figure("fault_points_beyond_the_end", reach.not_reached, "points");
+        if size.faults < u64::MAX && reach.points < size.faults {
+            run.red
+                .push(format!("only {} fault points were reached", reach.points));
+        }
+    } else {
+        println!("WARNING: strace is missing: no call fails");
+        println!("figure fault_points 0 points (strace is missing)");
+    }
+    let unsent = bench.twin()?;
+    run.control(
+        "a begin that was not written is sent",
+        unsent,
+        "unjournalled",
+    );
+    if let Some(why) = apart {
+        println!("WARNING: no disk is full or read-only: {why}");
+        return Ok(());
+    }
+    let (refused, verdict) = bench.full()?;
+    run.take("a full disk", verdict.counts, &verdict.words);
+    figure("refused_by_a_full_disk", refused, "begins");
+    if refused == 0 {
+        run.red.push("the small disk never was full".into());
+    }
+    let (sent, verdict) = bench.read_only()?;
+    run.take("a read-only disk", verdict.counts, &verdict.words);
+    if sent > 0 {
+        run.red
+            .push(format!("{sent} things were done with a read-only journal"));
+    }
+    figure("fault_seconds", started.elapsed().as_secs(), "seconds");
+    Ok(())
+}
+
+fn flip(run: &mut Run, size: &Size) -> Res<()> {
+    let started = now();
+    let (flips, words) = flips::run(size.flips, size.seed)?;
+    figure(
+        "flips",
+        flips.noticed + flips.harmless + flips.silent,
+        "bits",
+    );
+    figure("flips_noticed", flips.noticed, "bits");
+    figure("flips_harmless", flips.harmless, "bits");
+    figure("flips_silent", flips.silent, "bits");
+    figure("flip_seconds", started.elapsed().as_secs(), "seconds");
+    if flips.silent > 0 {
+        words
+            .iter()
+            .take(20)
+            .for_each(|word| println!("flips: {word}"));
+        run.red
+            .push(format!("{} flipped bits were not noticed", flips.silent));
+    }
+    run.control(
+        "a log read by plain SQLite",
+        flips.silent_without_us,
+        "silent",
+    );
+    Ok(())
+}

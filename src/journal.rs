@@ -5,7 +5,7 @@
 //! [`conformance`] suite, not when its own tests pass.
 
 #[cfg(all(feature = "browser", target_arch = "wasm32"))]
-pub(crate) mod browser;
+mod browser;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod memory;
@@ -17,7 +17,7 @@ pub use stores::*;
 /// The journals of this build.
 pub mod stores {
     #[cfg(all(feature = "browser", target_arch = "wasm32"))]
-    pub use super::browser::{IndexedDbJournal, LocalStorageJournal};
+    pub use super::browser::BrowserJournal;
     pub use super::memory::MemoryJournal;
     #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
     pub use super::sqlite::*;
@@ -353,4 +353,26 @@ pub enum JournalErrorKind {
     NotSettled,
     /// It is open in another tab.
     OpenElsewhere,
+}
+
+impl JournalErrorKind {
+    /// Its name, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            JournalErrorKind::Unavailable => "unavailable",
+            JournalErrorKind::ReadOnly => "read-only",
+            JournalErrorKind::Full => "full",
+            JournalErrorKind::Busy => "busy",
+            JournalErrorKind::Corrupt => "corrupt",
+            JournalErrorKind::TooNew => "too-new",
+            JournalErrorKind::Foreign => "foreign",
+            JournalErrorKind::Blank => "blank",
+            JournalErrorKind::Exposed => "exposed",
+            JournalErrorKind::Poisoned => "poisoned",
+            JournalErrorKind::Stale => "stale",
+            JournalErrorKind::NotSettled => "not-settled",
+            JournalErrorKind::OpenElsewhere => "open-elsewhere",
+        }
+    }
 }

@@ -34,8 +34,8 @@ impl Scope {
     /// # Errors
     /// Says what is wrong with either name.
     pub fn new(application: &str, principal: Option<&str>) -> Result<Scope, String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if application.is_empty() || application.len() > 64 || !application.chars().all(plain) {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        if application.is_empty() || application.len() > 64 || !application.bytes().all(plain) {
             return Err(format!(
                 "the application's name {} must be 1 to 64 letters, digits, dots, dashes or \
                  underscores",

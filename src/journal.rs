@@ -28,6 +28,7 @@ pub use crate::entry::{Flush, Liveness, Receipt};
 use crate::key::{Key, Reference};
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
 use crate::time::Timestamp;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -250,13 +251,21 @@ pub struct Reaped {
 /// A journal that could not do what was asked.
 ///
 /// Clones share their source: a commit that fails for many callers fails each of them.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct JournalError {
     kind: JournalErrorKind,
     message: Box<str>,
     #[source]
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl fmt::Debug for JournalError {
+    /// By hand, as every error that can be another's source: what is derived comes with a page's
+    /// download whether anybody looks at it or not.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JournalError({}: {})", self.kind.name(), self.message)
+    }
 }
 
 impl JournalError {

@@ -61,9 +61,15 @@ impl fmt::Display for Method {
 }
 
 /// A method, URL or header that cannot be sent, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidMessage(pub(crate) String);
+
+impl fmt::Debug for InvalidMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InvalidMessage({self})")
+    }
+}
 
 /// Header lines in the order they came; names in lower case.
 ///
@@ -201,7 +207,7 @@ impl Origin {
             _ => return Err(refuse("is neither http nor https")),
         };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        if authority.contains('@') {
+        if authority.bytes().any(|b| b == b'@') {
             return Err(InvalidMessage(
                 "the URL carries credentials before its host; give them to the credentials callback \
                  instead, the journal must not hold them"
@@ -261,7 +267,7 @@ impl fmt::Display for Origin {
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     match authority.rsplit_once(':') {
         // Within brackets a colon is the host's own.
-        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        Some((host, port)) if !port.bytes().any(|b| b == b']') => (host, Some(port)),
         _ => (authority, None),
     }
 }

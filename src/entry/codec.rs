@@ -10,6 +10,7 @@ use crate::message::{Headers, Method};
 use crate::retry::classify::{Once, Reason, Replayed};
 use crate::time::{Timestamp, millis};
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::time::Duration;
 
 /// The version of the encoding that this release writes.
@@ -17,7 +18,7 @@ pub const FORMAT: u8 = 1;
 const DIGEST: usize = 16;
 
 /// An entry that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// Its bytes are not those that were written.
@@ -29,6 +30,12 @@ pub enum DecodeError {
     /// The digest fits, but the content makes no sense.
     #[error("its content makes no sense: {0}")]
     Content(&'static str),
+}
+
+impl fmt::Debug for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DecodeError({self})")
+    }
 }
 
 impl Frozen {

@@ -128,7 +128,7 @@ pub(crate) fn until(value: &str, headers: &Headers, now: Timestamp) -> Option<Du
         None => headers.get("date").and_then(date),
         Some(_) => None,
     };
-    let two_digit_year = value.contains('-');
+    let two_digit_year = value.bytes().any(|b| b == b'-');
     let ahead = asked.since(from.unwrap_or(now));
     if two_digit_year && ahead > FIFTY_YEARS {
         return Some(Duration::ZERO);

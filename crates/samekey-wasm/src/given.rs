@@ -7,6 +7,7 @@ use samekey::{
     Asked, Body, ClientBuilder, Credentials, CredentialsError, Headers, OperationBuilder, Policy,
     Profile,
 };
+use std::fmt;
 use std::time::Duration;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
@@ -175,6 +176,23 @@ pub(crate) fn describe(
     Ok(builder)
 }
 
+/// Why there are no credentials.
+struct Threw;
+
+impl fmt::Display for Threw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the callback threw an exception")
+    }
+}
+
+impl fmt::Debug for Threw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Threw {}
+
 /// The package's callback for credentials: a promise of names and values, in lines.
 struct Callback(Function);
 
@@ -188,7 +206,7 @@ impl Credentials for Callback {
                 Err(error) => Err(error),
             };
             // The exception's own text may hold a secret.
-            let answer = answer.map_err(|_| "it threw an exception")?;
+            let answer = answer.map_err(|_| Threw)?;
             let lines = answer.as_string().unwrap_or_default();
             let (mut lines, mut headers) = (lines.split('\n'), Headers::new());
             while let (Some(name), Some(value)) = (lines.next(), lines.next()) {

@@ -24,9 +24,9 @@ use crate::profile::Profile;
 use crate::retry::Policy;
 use crate::retry::budget::Budget;
 use crate::seal::{Body, Keeper};
+use crate::seam::Map;
 use crate::transport::Transport;
 use flight::Flights;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,9 +76,9 @@ pub(crate) struct Inner {
     pub(crate) settled_for: Duration,
     pub(crate) tombstones_for: Duration,
     pub(crate) flights: Arc<Flights>,
-    parked: Mutex<HashSet<Key>>,
+    parked: Mutex<Map<Key, ()>>,
     ended: AtomicU64,
-    budgets: Mutex<HashMap<Origin, Budget>>,
+    budgets: Mutex<Map<Origin, Budget>>,
 }
 
 impl Client {
@@ -284,7 +284,7 @@ impl Inner {
             Error::new(
                 ErrorKind::InvalidConfiguration,
                 format!(
-                    "the operation was begun with the profile {name:?}, which this client does not \
+                    "the operation was begun with the profile {name}, which this client does not \
                      know; give it to the builder with `profile`"
                 ),
             )

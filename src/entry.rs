@@ -11,7 +11,7 @@ pub use codec::{DecodeError, FORMAT};
 
 use crate::fingerprint::Fingerprint;
 use crate::key::{Key, Reference};
-use crate::message::{Headers, Method};
+use crate::message::{Headers, Method, quoted};
 use crate::retry::classify::{Once, Reason, Replayed};
 use crate::time::Timestamp;
 use std::fmt;
@@ -34,11 +34,12 @@ impl Scope {
     /// # Errors
     /// Says what is wrong with either name.
     pub fn new(application: &str, principal: Option<&str>) -> Result<Scope, String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if application.is_empty() || application.len() > 64 || !application.chars().all(plain) {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        if application.is_empty() || application.len() > 64 || !application.bytes().all(plain) {
             return Err(format!(
-                "the application's name {application:?} must be 1 to 64 letters, digits, dots, \
-                 dashes or underscores"
+                "the application's name {} must be 1 to 64 letters, digits, dots, dashes or \
+                 underscores",
+                quoted(application)
             ));
         }
         let Some(principal) = principal else {
@@ -47,7 +48,8 @@ impl Scope {
         if principal.is_empty() || principal.len() > 256 || principal.chars().any(char::is_control)
         {
             return Err(format!(
-                "the principal {principal:?} must be 1 to 256 characters without control characters"
+                "the principal {} must be 1 to 256 characters without control characters",
+                quoted(principal)
             ));
         }
         Ok(Scope(format!("{application}/{principal}").into()))
@@ -458,14 +460,22 @@ pub enum Grade {
     Device,
 }
 
-impl fmt::Display for Grade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Grade {
+    /// Its name, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
             Grade::None => "none",
             Grade::Reload => "reload",
             Grade::Process => "process",
             Grade::Device => "device",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Grade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -5,7 +5,7 @@
 //! [`conformance`] suite, not when its own tests pass.
 
 #[cfg(all(feature = "browser", target_arch = "wasm32"))]
-pub(crate) mod browser;
+mod browser;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod memory;
@@ -17,7 +17,7 @@ pub use stores::*;
 /// The journals of this build.
 pub mod stores {
     #[cfg(all(feature = "browser", target_arch = "wasm32"))]
-    pub use super::browser::{IndexedDbJournal, LocalStorageJournal};
+    pub use super::browser::BrowserJournal;
     pub use super::memory::MemoryJournal;
     #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
     pub use super::sqlite::*;
@@ -28,6 +28,7 @@ pub use crate::entry::{Flush, Liveness, Receipt};
 use crate::key::{Key, Reference};
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
 use crate::time::Timestamp;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -250,13 +251,21 @@ pub struct Reaped {
 /// A journal that could not do what was asked.
 ///
 /// Clones share their source: a commit that fails for many callers fails each of them.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct JournalError {
     kind: JournalErrorKind,
     message: Box<str>,
     #[source]
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl fmt::Debug for JournalError {
+    /// By hand, as every error that can be another's source: what is derived comes with a page's
+    /// download whether anybody looks at it or not.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JournalError({}: {})", self.kind.name(), self.message)
+    }
 }
 
 impl JournalError {
@@ -353,4 +362,26 @@ pub enum JournalErrorKind {
     NotSettled,
     /// It is open in another tab.
     OpenElsewhere,
+}
+
+impl JournalErrorKind {
+    /// Its name, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            JournalErrorKind::Unavailable => "unavailable",
+            JournalErrorKind::ReadOnly => "read-only",
+            JournalErrorKind::Full => "full",
+            JournalErrorKind::Busy => "busy",
+            JournalErrorKind::Corrupt => "corrupt",
+            JournalErrorKind::TooNew => "too-new",
+            JournalErrorKind::Foreign => "foreign",
+            JournalErrorKind::Blank => "blank",
+            JournalErrorKind::Exposed => "exposed",
+            JournalErrorKind::Poisoned => "poisoned",
+            JournalErrorKind::Stale => "stale",
+            JournalErrorKind::NotSettled => "not-settled",
+            JournalErrorKind::OpenElsewhere => "open-elsewhere",
+        }
+    }
 }

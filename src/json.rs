@@ -32,7 +32,7 @@ pub(crate) fn find(text: &[u8], path: &str) -> Option<Scalar> {
         if !name.is_empty() {
             at = Scanner { text, at }.member(name)?;
         }
-        if step.contains('[') {
+        if step.bytes().any(|b| b == b'[') {
             at = Scanner { text, at }.element(index?)?;
         }
     }

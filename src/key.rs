@@ -38,10 +38,11 @@ impl Key {
         if text.is_empty() {
             return Err(InvalidKey("the key is empty".into()));
         }
-        if let Some(bad) = text.chars().find(|c| !c.is_ascii_graphic()) {
-            return Err(InvalidKey(format!(
-                "the key holds {bad:?}; only visible ASCII without spaces can be sent"
-            )));
+        if !text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(InvalidKey(
+                "the key holds something else than visible ASCII without spaces, which cannot be sent"
+                    .into(),
+            ));
         }
         if text.len() > MAX_KEY {
             return Err(InvalidKey(format!(
@@ -134,8 +135,9 @@ impl Reference {
     /// What a UUID key with this reference begins with, dashes included: `7d3f92ab-1c4e`.
     #[must_use]
     pub fn key_prefix(&self) -> String {
-        let digits = self.digits();
-        format!("{}-{}", &digits[..8], &digits[8..])
+        let mut prefix = self.digits();
+        prefix.insert(8, '-');
+        prefix
     }
 
     fn check(&self) -> char {
@@ -151,14 +153,14 @@ impl Reference {
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.digits().to_ascii_uppercase();
-        let text = format!(
-            "{}-{}-{}-{}",
-            &digits[..4],
-            &digits[4..8],
-            &digits[8..],
-            self.check()
-        );
+        let mut text = String::new();
+        for (at, digit) in self.digits().to_ascii_uppercase().chars().enumerate() {
+            if at == 4 || at == 8 {
+                text.push('-');
+            }
+            text.push(digit);
+        }
+        text.extend(['-', self.check()]);
         f.pad(&text)
     }
 }
@@ -212,7 +214,7 @@ fn hex_value(byte: u8) -> Option<u8> {
 #[non_exhaustive]
 pub enum InvalidReference {
     /// A character that no reference holds.
-    #[error("{0:?} does not occur in a reference; one looks like 7D3F-92AB-1C4E-7")]
+    #[error("the character {0} does not occur in a reference; one looks like 7D3F-92AB-1C4E-7")]
     Character(char),
     /// Too short or too long.
     #[error("a reference has 13 letters and digits, this has {0}; one looks like 7D3F-92AB-1C4E-7")]

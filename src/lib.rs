@@ -105,8 +105,8 @@
 //! | the server forgets the key within its window | **not covered**: it may act again | the same |
 //! | the server does not know keys | **not covered**; [`Profile::none`] then sends nothing twice | the same |
 //!
-//! A page has two stores of its own (feature `browser`): `IndexedDbJournal`, which survives a killed
-//! browser, and `LocalStorageJournal`, which survives a reload. A store of one's own is right when it
+//! A page has stores of its own (feature `browser`): `BrowserJournal` in IndexedDB, which survives a
+//! killed browser, and in localStorage, which survives a reload. A store of one's own is right when it
 //! passes `journal::conformance` (feature `conformance`).
 //!
 //! # Features

@@ -47,7 +47,8 @@ impl Method {
                 "{safe} changes nothing on the server and needs no key; send it with any HTTP client"
             ))),
             other => Err(InvalidMessage(format!(
-                "the method {other:?} is not one of POST, PATCH, PUT, DELETE"
+                "the method {} is not one of POST, PATCH, PUT, DELETE",
+                quoted(other)
             ))),
         }
     }
@@ -60,9 +61,15 @@ impl fmt::Display for Method {
 }
 
 /// A method, URL or header that cannot be sent, and why.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidMessage(pub(crate) String);
+
+impl fmt::Debug for InvalidMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InvalidMessage({self})")
+    }
+}
 
 /// Header lines in the order they came; names in lower case.
 ///
@@ -96,7 +103,8 @@ impl Headers {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         if name.is_empty() || !name.bytes().all(token) {
             return Err(InvalidMessage(format!(
-                "{name:?} is not a header name; use letters, digits and dashes"
+                "{} is not a header name; use letters, digits and dashes",
+                quoted(name)
             )));
         }
         if value.bytes().any(|b| (b < 0x20 && b != b'\t') || b == 0x7f) {
@@ -181,14 +189,16 @@ impl Origin {
     /// Refuses what cannot be sent, and credentials inside the URL: they would end up in the
     /// journal.
     pub fn of(url: &str) -> Result<Origin, InvalidMessage> {
-        let refuse = |why: &str| InvalidMessage(format!("{:?} {why}", without_query(url)));
+        let refuse = |why: &str| InvalidMessage(format!("{} {why}", quoted(without_query(url))));
         if let Some(bad) = url
             .chars()
             .find(|c| c.is_control() || c.is_whitespace() || !c.is_ascii())
         {
-            return Err(refuse(&format!("holds {bad:?}; percent-encode it")));
+            let bad = quoted(bad.encode_utf8(&mut [0; 4]));
+            return Err(refuse(&format!("holds {bad}; percent-encode it")));
         }
-        let Some((scheme, rest)) = url.split_once("://") else {
+        let parts = place_of(url, "://").and_then(|at| Some((url.get(..at)?, url.get(at + 3..)?)));
+        let Some((scheme, rest)) = parts else {
             return Err(refuse("is not an absolute URL; write https://host/path"));
         };
         let https = match scheme.to_ascii_lowercase().as_str() {
@@ -197,7 +207,7 @@ impl Origin {
             _ => return Err(refuse("is neither http nor https")),
         };
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        if authority.contains('@') {
+        if authority.bytes().any(|b| b == b'@') {
             return Err(InvalidMessage(
                 "the URL carries credentials before its host; give them to the credentials callback \
                  instead, the journal must not hold them"
@@ -255,14 +265,28 @@ impl fmt::Display for Origin {
 }
 
 fn split_port(authority: &str) -> (&str, Option<&str>) {
-    let after_host = authority.rfind(']').map_or(0, |i| i + 1);
-    match authority[after_host..].rfind(':') {
-        Some(i) => (
-            &authority[..after_host + i],
-            Some(&authority[after_host + i + 1..]),
-        ),
-        None => (authority, None),
+    match authority.rsplit_once(':') {
+        // Within brackets a colon is the host's own.
+        Some((host, port)) if !port.bytes().any(|b| b == b']') => (host, Some(port)),
+        _ => (authority, None),
     }
+}
+
+/// A text of somebody else's, to be named in a message: control characters do not get into it.
+pub(crate) fn quoted(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let marks = || std::iter::once('"');
+    marks()
+        .chain(text.chars().map(shown))
+        .chain(marks())
+        .collect()
+}
+
+/// Where `part` begins in `text`. The standard library's search is quicker, and larger than all else
+/// that a page downloads of this file.
+pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
+    let mut places = text.as_bytes().windows(part.len().max(1));
+    places.position(|window| window == part.as_bytes())
 }
 
 /// A URL as it may be shown: the query can hold what is nobody's business.
@@ -277,7 +301,7 @@ pub(crate) fn without_query(url: &str) -> &str {
 pub(crate) fn resolve(base: &str, location: &str) -> Result<String, InvalidMessage> {
     let origin = Origin::of(base)?;
     let location = location.split('#').next().unwrap_or_default();
-    let absolute = if location.contains("://") {
+    let absolute = if place_of(location, "://").is_some() {
         location.to_owned()
     } else if let Some(rest) = location.strip_prefix("//") {
         format!(
@@ -288,14 +312,13 @@ pub(crate) fn resolve(base: &str, location: &str) -> Result<String, InvalidMessa
         format!("{origin}{location}")
     } else {
         let path = without_query(base);
-        let start = path.find("://").map_or(0, |i| i + 3);
-        match (
-            location.starts_with('?') || location.is_empty(),
-            path[start..].rfind('/'),
-        ) {
-            (true, _) => format!("{path}{location}"),
-            (false, Some(slash)) => format!("{}{location}", &path[..=start + slash]),
-            (false, None) => format!("{path}/{location}"),
+        match path.rsplit_once('/') {
+            _ if location.starts_with('?') || location.is_empty() => format!("{path}{location}"),
+            // The slashes before the host do not count.
+            Some((folder, _)) if place_of(folder, "://").is_some() => {
+                format!("{folder}/{location}")
+            }
+            _ => format!("{path}/{location}"),
         }
     };
     Origin::of(&absolute)?;

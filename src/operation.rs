@@ -74,6 +74,27 @@ pub enum Finding {
     StillUnknown,
 }
 
+/// What a person decided about an operation.
+#[derive(Clone, Copy)]
+enum Decree<'a> {
+    Cancel,
+    Abandon(&'a str),
+    Settle(bool, &'a str),
+}
+
+impl Decree<'_> {
+    /// The progress that follows; `None` if the operation has ended. `held` is the revision that we
+    /// wrote when we began, and still hold.
+    fn apply(self, progress: &Progress, held: Option<u64>) -> Option<Progress> {
+        match self {
+            // We know that nothing was sent only of that very revision.
+            Decree::Cancel => machine::cancel(progress, held == Some(progress.revision), None),
+            Decree::Abandon(note) => machine::abandon(progress, note),
+            Decree::Settle(happened, note) => machine::settle(progress, happened, note),
+        }
+    }
+}
+
 impl Operation {
     /// An operation that this process just made durable.
     pub(crate) fn begun(client: Client, entry: Entry, receipt: Receipt, body: Arc<[u8]>) -> Self {
@@ -244,11 +265,7 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn cancel(&self) -> Result<Phase, Error> {
-        // We know that nothing was sent only of the very revision that we wrote when we began.
-        self.change(|progress, held| {
-            machine::cancel(progress, held == Some(progress.revision), None)
-        })
-        .await
+        self.change(Decree::Cancel).await
     }
 
     /// Closes the operation on purpose, whatever may have happened, with a note that says why.
@@ -256,8 +273,7 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn abandon(&self, note: &str) -> Result<Phase, Error> {
-        self.change(|progress, _| machine::abandon(progress, note))
-            .await
+        self.change(Decree::Abandon(note)).await
     }
 
     /// Settles by hand an operation whose outcome a person found out, with a note that says how.
@@ -277,8 +293,7 @@ impl Operation {
     /// # Errors
     /// If it ended already, or the journal refuses.
     pub async fn settle(&self, happened: bool, note: &str) -> Result<Phase, Error> {
-        self.change(|progress, _| machine::settle(progress, happened, note))
-            .await
+        self.change(Decree::Settle(happened, note)).await
     }
 
     /// Settles it by a look-up of the caller's: a search in the server's orders, say.
@@ -455,10 +470,7 @@ impl Operation {
     ///
     /// The receipt of our begin is taken first: from here on nobody sends on its strength, so what it
     /// says about nothing having left stays true.
-    async fn change(
-        &self,
-        change: impl Fn(&Progress, Option<u64>) -> Option<Progress>,
-    ) -> Result<Phase, Error> {
+    async fn change(&self, decree: Decree<'_>) -> Result<Phase, Error> {
         self.check_damage()?;
         let held = {
             let mut state = self.state();
@@ -466,7 +478,7 @@ impl Operation {
             state.held.take()
         };
         let changed = self
-            .write_change(&change, held.as_ref().map(Receipt::revision))
+            .write_change(decree, held.as_ref().map(Receipt::revision))
             .await;
         if changed.is_err() {
             self.state().held = held;
@@ -474,14 +486,10 @@ impl Operation {
         changed
     }
 
-    async fn write_change(
-        &self,
-        change: &impl Fn(&Progress, Option<u64>) -> Option<Progress>,
-        held: Option<u64>,
-    ) -> Result<Phase, Error> {
+    async fn write_change(&self, decree: Decree<'_>, held: Option<u64>) -> Result<Phase, Error> {
         loop {
             let entry = self.client.0.load(self).await?;
-            let Some(mut progress) = change(&entry.progress, held) else {
+            let Some(mut progress) = decree.apply(&entry.progress, held) else {
                 let phase = entry.progress.phase;
                 self.learn(&entry);
                 let ended = format!("the operation has ended already: {phase}");

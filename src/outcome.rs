@@ -55,14 +55,22 @@ pub enum Provenance {
     ByHand,
 }
 
-impl fmt::Display for Provenance {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl Provenance {
+    /// Its name, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
             Provenance::Fresh => "fresh",
             Provenance::Replayed => "replayed",
             Provenance::Recovered => "recovered",
             Provenance::ByHand => "by hand",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

@@ -34,7 +34,7 @@ pub use facts::{Fact, Sign, Standing};
 
 use crate::json::{self, NotAdded};
 use crate::key::{InvalidKey, Key};
-use crate::message::{Headers, InvalidMessage, Method, Response, without_query};
+use crate::message::{Headers, InvalidMessage, Method, Response, place_of, without_query};
 use crate::retry::retry_after;
 use crate::time::Timestamp;
 use std::borrow::Cow;
@@ -305,7 +305,7 @@ impl Profile {
         json::with_member(body, member, key.as_str()).map_err(|why| {
             InvalidMessage(match why {
                 NotAdded::Exists => format!(
-                    "the body has a member {member:?} already; leave it out, or adopt its value as the key"
+                    "the body has a member {member} already; leave it out, or adopt its value as the key"
                 ),
                 NotAdded::NotAnObject => format!(
                     "{} takes the key inside the body, which has to be a JSON object",
@@ -344,7 +344,7 @@ impl Profile {
         self.0
             .routes
             .iter()
-            .filter(|route| path.contains(&*route.path))
+            .filter(|route| place_of(path, &route.path).is_some())
             .filter_map(|route| of(route).map(|value| (route.path.len(), value)))
             .max_by_key(|(length, _)| *length)
             .map(|(_, value)| value)

@@ -34,3 +34,54 @@ impl<T: Sync + ?Sized> MaybeSync for T {}
 pub trait MaybeSync {}
 #[cfg(target_arch = "wasm32")]
 impl<T: ?Sized> MaybeSync for T {}
+
+/// A map: hashed natively; in a page, which holds a handful, a list that costs little to download.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) type Map<K, V> = std::collections::HashMap<K, V>;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use list::Map;
+
+#[cfg(target_arch = "wasm32")]
+mod list {
+    /// See the native `Map`: the same calls.
+    #[derive(Debug)]
+    pub(crate) struct Map<K, V>(Vec<(K, V)>);
+
+    impl<K, V> Default for Map<K, V> {
+        fn default() -> Self {
+            Map(Vec::new())
+        }
+    }
+
+    impl<K: PartialEq, V> Map<K, V> {
+        fn place(&self, key: &K) -> Option<usize> {
+            self.0.iter().position(|(known, _)| known == key)
+        }
+
+        pub(crate) fn get(&self, key: &K) -> Option<&V> {
+            self.0.get(self.place(key)?).map(|(_, value)| value)
+        }
+
+        pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+            let place = self.place(key)?;
+            self.0.get_mut(place).map(|(_, value)| value)
+        }
+
+        pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+            if let Some(known) = self.get_mut(&key) {
+                return Some(std::mem::replace(known, value));
+            }
+            self.0.push((key, value));
+            None
+        }
+
+        pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
+            let place = self.place(key)?;
+            Some(self.0.swap_remove(place).1)
+        }
+
+        pub(crate) fn contains_key(&self, key: &K) -> bool {
+            self.place(key).is_some()
+        }
+    }
+}

@@ -58,6 +58,15 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A duration as people say it.
+pub(crate) fn spoken(duration: Duration) -> String {
+    if duration.subsec_millis() == 0 {
+        format!("{} s", duration.as_secs())
+    } else {
+        format!("{} ms", millis(duration))
+    }
+}
+
 /// One look at both clocks of a machine.
 ///
 /// The wall clock survives a restart but may jump; the monotonic clock never jumps back but starts

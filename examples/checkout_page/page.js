@@ -46,9 +46,10 @@ async function resume() {
 /** What happened to this cart before, if it is over. */
 async function remembered() {
   const mine = (await client.list()).find((operation) => operation.intent === intent());
+  // Until here the button could not be pressed: the page did not know yet what the cart has been through.
+  element("pay").disabled = Boolean(mine);
   if (!mine) return;
   reference(mine.reference);
-  element("pay").disabled = true;
   if (mine.outcome) ended(mine.outcome);
   else if (mine.state === "attention") unknown();
 }

@@ -5,7 +5,7 @@ import { load } from "./load.js";
 import { databaseNotes, plainNotes, type Note, type Notes } from "./notes.js";
 import { Operation } from "./operation.js";
 import type {
-  Asked, ClientOptions, Effect, Grade, Json, Notice, OperationRequest, Outcome, Pending, Progress, SendOptions,
+  ClientOptions, Effect, Grade, Json, Notice, OperationRequest, Outcome, Pending, Progress, SendOptions,
   State, Summary,
 } from "./types.js";
 
@@ -41,9 +41,7 @@ export class Client {
   /** Opens the journal, shows again what was shown for operations that are still open. */
   static async open(options: ClientOptions): Promise<Client> {
     await load();
-    const { credentials } = options;
-    const asking = credentials && { credentials: async (asked: Asked) => credentials(asked) };
-    const raw: RawClient = await explained(RawClient.open({ ...options, ...asking }));
+    const raw = await explained(opened(options));
     const name = `samekey-${options.application}-notes`;
     const lesser = options.store === "memory" || raw.grade === "reload";
     const notes = lesser
@@ -73,7 +71,22 @@ export class Client {
    * finds the key again after a reload or a second click.
    */
   async operation(intent: string, request: OperationRequest): Promise<Operation> {
-    return this.begun(intent, request, (plain) => this.raw.begin(intent, plain));
+    const { optimistic } = request;
+    if (optimistic && !this.effects[optimistic.effect]) {
+      throw mistaken(`no effect is called ${optimistic.effect}; give it to Client.open`);
+    }
+    const plain = { intent, ...plainRequest(request) };
+    const note = optimistic && {
+      scope: this.scope,
+      intent,
+      effect: optimistic.effect,
+      args: optimistic.args ?? null,
+      at: Date.now(),
+    };
+    if (note) await this.notes.put(note);
+    const operation = new Operation(this, await explained(this.raw.begin(plain)));
+    if (note) await this.show(note, operation.summary);
+    return operation;
   }
 
   /** The same action once more, on purpose, under a key of its own. */
@@ -82,8 +95,8 @@ export class Client {
     request?: OperationRequest,
     options: { evenIfUnresolved?: boolean } = {},
   ): Promise<Operation> {
-    const plain = { ...(request && plainRequest(request)), ...options };
-    return new Operation(this, await explained(this.raw.repeat(reference, plain)));
+    const plain = { previous: reference, headers: "", ...(request && plainRequest(request)), ...options };
+    return new Operation(this, await explained(this.raw.begin(plain)));
   }
 
   /** The operations in such a state. */
@@ -149,32 +162,6 @@ export class Client {
     else return;
     this.shown.delete(about.intent);
     if (note) await this.notes.remove(note);
-  }
-
-  private async begun(
-    intent: string,
-    request: OperationRequest,
-    begin: (plain: object) => Promise<RawOperation>,
-  ): Promise<Operation> {
-    const { optimistic } = request;
-    if (optimistic && !this.effects[optimistic.effect]) {
-      throw new SamekeyError({
-        kind: "InvalidRequest",
-        message: `no effect is called ${optimistic.effect}; give it to Client.open`,
-      });
-    }
-    const plain = plainRequest(request);
-    const note = optimistic && {
-      scope: this.scope,
-      intent,
-      effect: optimistic.effect,
-      args: optimistic.args ?? null,
-      at: Date.now(),
-    };
-    if (note) await this.notes.put(note);
-    const operation = new Operation(this, await explained(begin(plain)));
-    if (note) await this.show(note, operation.summary);
-    return operation;
   }
 
   private wrap(found: RawOperation[]): Operation[] {
@@ -249,6 +236,40 @@ export class Client {
   }
 }
 
+const mistaken = (message: string): SamekeyError => new SamekeyError({ kind: "invalid-request", message });
+
+/** Header lines as the bindings take them: names and values, each on a line of its own. */
+function lines(headers: Record<string, string>): string {
+  const parts = Object.entries(headers).flat();
+  if (parts.some((part) => /[\r\n]/.test(part))) throw mistaken("a header line cannot hold a line break; remove it");
+  return parts.map((part) => `${part}\n`).join("");
+}
+
+/** Opens the store that was asked for, or its fallback where the browser refuses IndexedDB. */
+async function opened(options: ClientOptions): Promise<RawClient> {
+  const { application, credentials, policy = {} } = options;
+  const { maxAttempts, base, cap, attemptTimeout, giveUpAfter, deferAbove } = policy;
+  const plain = {
+    ...options,
+    journal: `samekey-${application}`,
+    store: options.store ?? "indexeddb",
+    policy: [maxAttempts, base, cap, attemptTimeout, giveUpAfter, deferAbove],
+    origins: (options.allowOrigins ?? []).join("\n"),
+    headers: (options.keepHeaders ?? []).join("\n"),
+    bodies: options.keepBodies ?? true,
+    credentials:
+      credentials &&
+      (async (origin: string, scope: string, refresh: boolean) => lines(await credentials({ origin, scope, refresh }))),
+  };
+  try {
+    return await RawClient.open(plain);
+  } catch (error) {
+    const { reason } = error as { reason?: string };
+    if (reason !== "unavailable" || plain.store !== "indexeddb" || !options.fallback) throw error;
+    return RawClient.open({ ...plain, store: "localstorage" });
+  }
+}
+
 /** A request as the bindings take it. */
 function plainRequest(request: OperationRequest): object {
   const { json, body, optimistic: _, ...rest } = request;
@@ -260,5 +281,5 @@ function plainRequest(request: OperationRequest): object {
   } catch {
     // The bindings say what is wrong with it.
   }
-  return { ...rest, url, body: bytes };
+  return { method: "POST", contentType: "application/json", ...rest, headers: lines(request.headers ?? {}), url, body: bytes };
 }

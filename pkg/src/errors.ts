@@ -1,6 +1,7 @@
 /** What the bindings throw. */
 interface Raw {
   kind: string;
+  reason?: string;
   message: string;
   reference?: string;
   until?: number;
@@ -11,17 +12,14 @@ interface Raw {
 
 export type ErrorKind =
   | "invalid-request" | "invalid-configuration" | "journal" | "fingerprint-mismatch" | "tombstone"
-  | "attention" | "deferred" | "not-sent" | "held-elsewhere" | "body-needed" | "body-mismatch" | "locked"
-  | "other-scope" | "origin-not-allowed" | "not-found" | "ended" | "damaged" | "previous-unresolved"
+  | "attention" | "deferred" | "not-applied" | "held-elsewhere" | "body-needed" | "body-mismatch" | "locked"
+  | "other-scope" | "origin-not-allowed" | "not-found" | "ambiguous" | "ended" | "damaged" | "previous-unresolved"
   | "aborted";
-
-/** `RefusedAfterDoubt` as `refused-after-doubt`. */
-export const kebab = (name: string): string => name.replace(/(?!^)[A-Z]/g, "-$&").toLowerCase();
 
 /** What went wrong, then what to do. */
 export class SamekeyError extends Error {
   readonly kind: ErrorKind;
-  /** For `attention` and `journal`: what is the matter, such as `window-closed` or `full`. */
+  /** For `attention`, `journal` and `ended`: what is the matter, such as `window-closed` or `full`. */
   readonly reason: string | undefined;
   /** Keep it, and show it to the user. */
   readonly reference: string | undefined;
@@ -35,10 +33,9 @@ export class SamekeyError extends Error {
 
   constructor(raw: Raw) {
     super(raw.message);
-    const [, kind, reason] = /^(\w+)(?:\((\w+))?/.exec(raw.kind) ?? [];
-    this.kind = kebab(kind ?? raw.kind) as ErrorKind;
+    this.kind = raw.kind as ErrorKind;
     this.name = this.kind === "aborted" ? "AbortError" : "SamekeyError";
-    this.reason = reason && raw.until === undefined ? kebab(reason) : undefined;
+    this.reason = raw.reason;
     this.reference = raw.reference;
     this.attempts = raw.attempts ?? 0;
     this.unresolved = raw.unresolved ?? false;

@@ -1,32 +1,34 @@
 import type { RawOperation } from "../wasm/samekey.js";
 import type { Client } from "./client.js";
-import { explained, kebab, SamekeyError } from "./errors.js";
+import { explained, SamekeyError } from "./errors.js";
 import type { Outcome, Progress, SendOptions, State, Summary } from "./types.js";
 
 type Loose = Record<string, any>;
 
-function outcome(raw: Loose): Outcome {
+function outcome({ lines, ...raw }: Loose): Outcome {
   const body = raw.body as Uint8Array | undefined;
+  const headers = new Headers();
+  const parts = (lines as string).split("\n");
+  for (let i = 0; i + 1 < parts.length; i += 2) headers.append(parts[i]!, parts[i + 1]!);
   const text = () => (body ? new TextDecoder().decode(body) : undefined);
   return {
     ...raw,
-    body,
-    note: raw.note,
     ok: raw.state === "succeeded",
-    headers: new Headers(raw.headers),
+    headers,
     answeredAt: new Date(raw.answeredAt),
     text,
     json: () => (body ? JSON.parse(text() as string) : undefined),
   } as Outcome;
 }
 
+/** Without the members that are not there: a listener may compare or show what it gets. */
+const bare = (raw: Loose): Loose => Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== undefined));
+
 function progress(raw: Loose): Progress {
-  if (raw.state === "sending" && globalThis.navigator?.onLine === false) {
-    return { state: "offline", attempt: raw.attempt };
-  }
-  if (raw.state === "waiting") return { ...raw, until: Date.now() + raw.wait } as Progress;
-  if (raw.state === "attention") return { state: "attention", reason: kebab(raw.reason) };
-  return raw as Progress;
+  const step = bare(raw);
+  if (step.state === "sending" && globalThis.navigator?.onLine === false) step.state = "offline";
+  if (step.state === "waiting") step.until = Date.now() + step.wait;
+  return step as Progress;
 }
 
 /** One action under one key, durable in the journal. */
@@ -39,8 +41,7 @@ export class Operation {
 
   /** All that this handle knows. */
   get summary(): Summary {
-    const raw = this.raw.summary() as Summary;
-    return raw.reason === undefined ? raw : { ...raw, reason: kebab(raw.reason) };
+    return bare(this.raw.summary()) as Summary;
   }
 
   /** What to show to people: on the screen before the first byte leaves. */
@@ -110,31 +111,35 @@ export class Operation {
    * else it needs `attention`: the server may have acted.
    */
   cancel(): Promise<State> {
-    return this.change(this.raw.cancel());
+    return this.change("cancel");
   }
 
   /** Settles by hand what a person found out. */
   settle(happened: boolean, note: string): Promise<State> {
-    return this.change(this.raw.settle(happened, note));
+    return this.change(happened ? "happened" : "did not happen", note);
   }
 
   /** Closes the operation on purpose, whatever may have happened. */
   abandon(note: string): Promise<State> {
-    return this.change(this.raw.abandon(note));
+    return this.change("abandon", note);
   }
 
   /** Reads the entry again: another tab may have moved it on. */
   refresh(): Promise<State> {
-    return explained(this.raw.refresh()) as Promise<State>;
+    return this.decide("refresh");
   }
 
   /** Leaves only a tombstone of a settled operation. */
   async forget(): Promise<void> {
-    await explained(this.raw.forget());
+    await this.decide("forget");
   }
 
-  private async change(promise: Promise<unknown>): Promise<State> {
-    const state = (await explained(promise)) as State;
+  private decide(what: string, note = ""): Promise<State> {
+    return explained(this.raw.decide(what, note)) as Promise<State>;
+  }
+
+  private async change(what: string, note?: string): Promise<State> {
+    const state = await this.decide(what, note);
     this.client.tell(this.summary, state === "attention" ? { state, reason: "cancelled" } : ({ state } as Progress));
     await this.client.ended(this.summary);
     return state;
@@ -143,7 +148,7 @@ export class Operation {
   private aborted(): SamekeyError {
     const { reference, attempts, maybeApplied } = this.summary;
     return new SamekeyError({
-      kind: "Aborted",
+      kind: "aborted",
       message: `let go before its end; it goes on under the same key when it is resumed (reference ${reference})`,
       reference,
       attempts,

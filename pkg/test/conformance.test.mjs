@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { here, startBrowser, startMock, startSite } from "./harness.mjs";
+import { here, startProfile, startMock, startSite } from "./harness.mjs";
 
 async function rules(local) {
   const mock = await startMock();
   const site = await startSite(mock, { "/conformance/": path.join(here, "dist") });
-  const browser = await startBrowser();
+  const browser = await startProfile();
   try {
     const page = await browser.page(site.url);
     const report = await page.evaluate(async (local) => {

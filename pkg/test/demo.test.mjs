@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { pkg, startBrowser, startMock, startSite, until } from "./harness.mjs";
+import { pkg, startProfile, startMock, startSite, until } from "./harness.mjs";
 
 const WIDTHS = { phone: { width: 360, height: 740 }, desk: { width: 1280, height: 800 } };
 /** A folder for pictures to look at; none are taken without it. */
@@ -12,7 +12,7 @@ for (const [name, viewport] of Object.entries(WIDTHS)) {
   test(`the demo shop on a ${name}`, { timeout: 120_000 }, async () => {
     const mock = await startMock();
     const site = await startSite(mock, { "/shop/": path.join(pkg, "../examples/checkout_page") });
-    const browser = await startBrowser();
+    const browser = await startProfile();
     try {
       const page = await browser.page(`${site.url}/shop/`);
       await page.setViewportSize(viewport);

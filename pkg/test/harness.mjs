@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -117,31 +118,45 @@ function relay(request, response, port, target) {
   request.pipe(upstream);
 }
 
-/** A browser with a profile of its own; `reopen` starts it again on the same profile. */
+const LAUNCH = {
+  executablePath: BROWSER,
+  args: FLAGS,
+  ignoreDefaultArgs: ["--headless=old", "--disable-back-forward-cache"],
+  headless: true,
+  chromiumSandbox: false,
+};
+
+const around = (context, folder, stop) => ({
+  context,
+  folder,
+  async page(url) {
+    const page = await context.newPage();
+    page.on("pageerror", (error) => console.error("page:", error.message));
+    page.on("console", (message) => message.type() === "error" && process.env.SAMEKEY_LOUD && console.error("console:", message.text()));
+    await page.goto(url);
+    return page;
+  },
+  stop,
+});
+
+/** A browser of its own on a profile in a folder, for what outlives the browser. */
 export async function startBrowser(profile) {
   const folder = profile ?? (await mkdtemp(path.join(tmpdir(), "samekey-profile-")));
-  const context = await chromium.launchPersistentContext(folder, {
-    executablePath: BROWSER,
-    args: FLAGS,
-    ignoreDefaultArgs: ["--headless=old", "--disable-back-forward-cache"],
-    headless: true,
-    chromiumSandbox: false,
+  const context = await chromium.launchPersistentContext(folder, LAUNCH);
+  return around(context, folder, async () => {
+    await context.close();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
-  return {
-    context,
-    folder,
-    async page(url) {
-      const page = await context.newPage();
-      page.on("pageerror", (error) => console.error("page:", error.message));
-      page.on("console", (message) => message.type() === "error" && process.env.SAMEKEY_LOUD && console.error("console:", message.text()));
-      await page.goto(url);
-      return page;
-    },
-    async stop() {
-      await context.close();
-      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-    },
-  };
+}
+
+let shared;
+after(async () => (await shared)?.close());
+
+/** An empty profile in the browser that all tests of a file share: its start is most of a short test. */
+export async function startProfile() {
+  shared ??= chromium.launch(LAUNCH);
+  const context = await (await shared).newContext();
+  return around(context, undefined, () => context.close());
 }
 
 /** Loads the package into a page and opens a client there as `client`. */
@@ -158,7 +173,7 @@ export async function openClient(page, options) {
 export async function stage(use, { mockOptions = [] } = {}) {
   const mock = await startMock(...mockOptions);
   const site = await startSite(mock);
-  const browser = await startBrowser();
+  const browser = await startProfile();
   try {
     return await use({ mock, site, browser, page: () => browser.page(site.url) });
   } finally {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { pkg, startBrowser, startMock, startSite } from "./harness.mjs";
+import { pkg, startProfile, startMock, startSite } from "./harness.mjs";
 
 let folder;
 let mock;
@@ -36,7 +36,7 @@ const PAGE = `
 
 async function title(folders) {
   const site = await startSite(mock, folders);
-  const browser = await startBrowser();
+  const browser = await startProfile();
   try {
     const page = await browser.page(`${site.url}/app/index.html`);
     await page.waitForFunction(() => document.title !== "app", undefined, { timeout: 30_000 });

@@ -13,38 +13,48 @@ const pay = (page, intent) =>
     return { key: operation.key, reference: operation.reference };
   }, intent);
 
-/** Where the reload comes: what the server is told first, and when it is time. */
+/**
+ * Where the reload comes: what the server is told first, and when it is time. `unsent`: how many attempts the journal
+ * counts that the server never read. The journal counts one too many rather than one too few: an entry that was begun
+ * and may have been sent, or an attempt that was noted when the page went away.
+ */
 const STEPS = [
   {
     name: "after the begin, before the first byte",
     begin: (page, intent) =>
       page.evaluate(async (intent) => {
         const request = { url: "/api/payments", json: { amount: 100, cart: intent } };
-        const operation = await client.operation(intent, request);
+        // Held: a handle that is collected lets its operation go, and says that nothing was sent.
+        const operation = (window.held = await client.operation(intent, request));
         return { key: operation.key, reference: operation.reference };
       }, intent),
     due: async () => true,
+    unsent: [1],
   },
   {
     name: "while the server holds the request",
     before: (mock) => mock.gate("hold"),
     due: async ({ mine }) => (await mine()).length > 0,
+    unsent: [0],
     after: (mock) => mock.gate("release"),
   },
   {
     name: "after the effect, with the answer lost",
     before: (mock) => mock.fault("drop-after-commit*1"),
     due: async ({ mine }) => (await mine()).some((request) => request.events.includes("dropped")),
+    unsent: [0, 1],
   },
   {
     name: "while waiting for the next attempt",
     before: (mock) => mock.fault("status:503*1"),
     policy: { ...QUICK, base: 2_000, cap: 4_000 },
     due: ({ page }) => page.evaluate(() => steps.some((step) => step.state === "waiting")),
+    unsent: [0, 1],
   },
   {
     name: "right after the end",
     due: ({ page }) => page.evaluate(() => steps.some((step) => step.state === "succeeded")),
+    unsent: [0],
   },
 ];
 
@@ -79,7 +89,7 @@ for (const store of ["indexeddb", "localstorage"]) {
         assert.equal(ended.reference, reference, `${where}: another reference`);
         const requests = await mine();
         assert.ok(
-          requests.length >= 1 && requests.length <= ended.attempts,
+          requests.length >= 1 && step.unsent.includes(ended.attempts - requests.length),
           `${where}: the server read ${requests.length} requests, the journal has ${ended.attempts} attempts`,
         );
         assert.equal(new Set(requests.map((request) => request.body_sha256)).size, 1, `${where}: two bodies`);

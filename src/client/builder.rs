@@ -6,11 +6,12 @@ use crate::clock::{Clock, Dice, Steady};
 use crate::entry::Scope;
 use crate::error::{Error, ErrorKind};
 use crate::journal::Journal;
-use crate::message::Origin;
+use crate::message::{Origin, place_of};
 use crate::platform;
 use crate::profile::Profile;
 use crate::retry::Policy;
 use crate::seal::{Body, Keeper};
+use crate::time::spoken;
 use crate::transport::Transport;
 use std::fmt;
 use std::sync::Arc;
@@ -231,9 +232,10 @@ impl ClientBuilder {
             .unwrap_or(DAY);
         if self.settled_for < longest {
             problems.push(format!(
-                "settled entries are kept for {:?}, which is shorter than the window of {longest:?}: \
-                 keep them longer",
-                self.settled_for
+                "settled entries are kept for {}, which is shorter than the window of {}: keep them \
+                 longer",
+                spoken(self.settled_for),
+                spoken(longest)
             ));
         }
         #[cfg(feature = "sealing")]
@@ -331,7 +333,7 @@ pub(crate) fn is_credential(name: &str) -> bool {
         "signature",
         "x-auth",
     ];
-    telling.iter().any(|part| name.contains(part))
+    telling.iter().any(|part| place_of(name, part).is_some())
 }
 
 impl fmt::Debug for ClientBuilder {

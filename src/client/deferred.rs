@@ -1,17 +1,19 @@
 //! What is parked is taken up again when it is due, as long as the client lives.
 
 use super::{Client, Inner};
+use crate::key::Key;
 use crate::operation::Operation;
 use crate::platform;
+use crate::seam::Map;
 use crate::time::Timestamp;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 /// Resumes `operation` at `until`, if the client still lives then. Where nothing can be run in the
 /// background, the next start does it.
 pub(super) fn later(operation: &Operation, until: Timestamp) {
     let inner = &operation.client.0;
     let key = operation.key();
-    if !parked(inner).insert(key.clone()) {
+    if parked(inner).insert(key.clone(), ()).is_some() {
         return;
     }
     let wait = until.since(inner.clock.now().wall);
@@ -45,6 +47,6 @@ pub(super) fn later(operation: &Operation, until: Timestamp) {
 }
 
 /// The operations that this client will take up again by itself.
-fn parked(inner: &Inner) -> std::sync::MutexGuard<'_, std::collections::HashSet<crate::key::Key>> {
+fn parked(inner: &Inner) -> MutexGuard<'_, Map<Key, ()>> {
     inner.parked.lock().unwrap_or_else(PoisonError::into_inner)
 }

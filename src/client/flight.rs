@@ -2,8 +2,8 @@
 
 use crate::entry::Owner;
 use crate::key::Key;
+use crate::seam::Map;
 use crate::time::Timestamp;
-use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Poll, Waker};
@@ -12,11 +12,11 @@ use std::time::Duration;
 /// The operations that this client is driving right now, and those it holds ready.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    flying: Mutex<HashMap<Key, Arc<Landing>>>,
+    flying: Mutex<Map<Key, Arc<Landing>>>,
     /// Begun here and neither sent nor touched by another handle since.
-    held: Mutex<HashSet<Key>>,
+    held: Mutex<Map<Key, ()>>,
     /// How old each unsettled key was when this process first drove it.
-    ages: Mutex<HashMap<Key, Age>>,
+    ages: Mutex<Map<Key, Age>>,
 }
 
 /// The age of a key at one moment of the monotonic clock.
@@ -68,7 +68,7 @@ impl Flights {
 
     /// Notes that what was begun under `key` is held ready by its handle.
     pub(crate) fn hold(&self, key: &Key) {
-        lock(&self.held).insert(key.clone());
+        lock(&self.held).insert(key.clone(), ());
     }
 
     /// The least age of `key` in its window: what the wall clock says, or what this process has
@@ -107,7 +107,7 @@ impl Flights {
 
     /// Ends that; says whether it was so until now.
     pub(crate) fn end_hold(&self, key: &Key) -> bool {
-        lock(&self.held).remove(key)
+        lock(&self.held).remove(key).is_some()
     }
 
     fn try_enter(&self, key: &Key) -> Result<Flight<'_>, Arc<Landing>> {

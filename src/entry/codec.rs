@@ -10,6 +10,7 @@ use crate::message::{Headers, Method};
 use crate::retry::classify::{Once, Reason, Replayed};
 use crate::time::{Timestamp, millis};
 use sha2::{Digest, Sha256};
+use std::fmt;
 use std::time::Duration;
 
 /// The version of the encoding that this release writes.
@@ -17,7 +18,7 @@ pub const FORMAT: u8 = 1;
 const DIGEST: usize = 16;
 
 /// An entry that cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// Its bytes are not those that were written.
@@ -29,6 +30,12 @@ pub enum DecodeError {
     /// The digest fits, but the content makes no sense.
     #[error("its content makes no sense: {0}")]
     Content(&'static str),
+}
+
+impl fmt::Debug for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DecodeError({self})")
+    }
 }
 
 impl Frozen {
@@ -62,19 +69,19 @@ impl Frozen {
     pub fn decode(bytes: &[u8]) -> Result<Frozen, DecodeError> {
         let mut r = Reader::open(bytes, b"frozen")?;
         let frozen = Frozen {
-            key: Key::adopt(r.text()?).map_err(|_| DecodeError::Content("key"))?,
-            scope: Scope::from_stored(r.text()?),
-            intent: r.text()?.into(),
-            generation: r.small()?,
-            method: r.coded(&METHODS)?,
-            url: r.text()?.into(),
-            headers: r.headers()?,
-            key_line: r.option(|r| Ok((r.text()?.into(), r.text()?.into())))?,
-            body: r.kept()?,
-            body_digest: r.digest()?,
-            fingerprint: Fingerprint::from_bytes(r.digest()?),
-            profile: r.text()?.into(),
-            begun_at: r.time()?,
+            key: r.key(),
+            scope: Scope::from_stored(r.text()),
+            intent: r.text().into(),
+            generation: r.small(),
+            method: r.coded(&METHODS),
+            url: r.text().into(),
+            headers: r.headers(),
+            key_line: r.present().then(|| (r.text().into(), r.text().into())),
+            body: r.kept(),
+            body_digest: r.array(),
+            fingerprint: Fingerprint::from_bytes(r.array()),
+            profile: r.text().into(),
+            begun_at: r.time(),
         };
         r.end()?;
         Ok(frozen)
@@ -136,52 +143,37 @@ impl Progress {
     /// If a bit was altered, if they are another entry's, or a newer release wrote them.
     pub fn decode(bytes: &[u8], key: &Key) -> Result<Progress, DecodeError> {
         let mut r = Reader::open(bytes, key.as_str().as_bytes())?;
-        let phase = r.byte()?;
-        let reason = r.option(|r| r.coded(&REASONS))?;
-        let phase = match (phase, reason) {
-            (ATTENTION, Some(reason)) => Phase::Attention(reason),
-            (plain, None) => *PHASES
-                .get(usize::from(plain))
-                .ok_or(DecodeError::Content("phase"))?,
-            _ => return Err(DecodeError::Content("phase")),
+        let phase = r.byte();
+        let reason = r.present().then(|| r.coded(&REASONS));
+        let phase = match reason {
+            Some(reason) if phase == ATTENTION => Phase::Attention(reason),
+            Some(_) => r.refuse("phase", Phase::Ready),
+            None => match PHASES.get(usize::from(phase)) {
+                Some(plain) => *plain,
+                None => r.refuse("phase", Phase::Ready),
+            },
         };
         let progress = Progress {
             phase,
-            revision: r.number()?,
-            owner: Owner(u128::from_le_bytes(r.array()?)),
-            epoch: r.number()?,
-            attempts: r.small()?,
-            recent: r.list(|r| {
-                Ok(Attempt {
-                    number: r.small()?,
-                    ended_at: r.time()?,
-                    took: r.duration()?,
-                    status: Some(r.small()?).filter(|status| *status != 0),
-                    reason: r.text()?.into(),
-                })
-            })?,
-            maybe_applied: r.flag()?,
-            crashes: r.small()?,
-            used: r.list(|r| r.coded(&ONCES))?,
-            window_start: r.time()?,
-            window: r.duration()?,
-            window_source: r.coded(&SOURCES)?,
-            seen_at: r.time()?,
-            not_before: r.option(Reader::time)?,
-            moved_to: r.option(|r| Ok(r.text()?.into()))?,
-            hops: r.byte()?,
-            poll_url: r.option(|r| Ok(r.text()?.into()))?,
-            following: r.flag()?,
-            answer: r.option(|r| {
-                Ok(Answer {
-                    status: r.small()?,
-                    headers: r.headers()?,
-                    body: r.kept()?,
-                    replayed: r.coded(&REPLAYS)?,
-                    at: r.time()?,
-                })
-            })?,
-            note: r.option(|r| Ok(r.text()?.into()))?,
+            revision: r.number(),
+            owner: Owner(u128::from_le_bytes(r.array())),
+            epoch: r.number(),
+            attempts: r.small(),
+            recent: r.list(Reader::attempt),
+            maybe_applied: r.present(),
+            crashes: r.small(),
+            used: r.list(|r| r.coded(&ONCES)),
+            window_start: r.time(),
+            window: r.duration(),
+            window_source: r.coded(&SOURCES),
+            seen_at: r.time(),
+            not_before: r.present().then(|| r.time()),
+            moved_to: r.optional_text(),
+            hops: r.byte(),
+            poll_url: r.optional_text(),
+            following: r.present(),
+            answer: r.present().then(|| r.answer()),
+            note: r.optional_text(),
         };
         r.end()?;
         Ok(progress)
@@ -330,12 +322,16 @@ fn digest(bytes: &[u8], bound_to: &[u8]) -> [u8; DIGEST] {
     std::array::from_fn(|i| hash[i])
 }
 
-struct Reader<'a>(&'a [u8]);
-
-type Read<T> = Result<T, DecodeError>;
+/// Reads field after field. What it cannot read it remembers, hands out something empty in its place,
+/// and says so at the end: one question there instead of one behind every field, in what a page
+/// downloads.
+struct Reader<'a> {
+    left: &'a [u8],
+    broken: Option<&'static str>,
+}
 
 impl<'a> Reader<'a> {
-    fn open(bytes: &'a [u8], bound_to: &[u8]) -> Read<Reader<'a>> {
+    fn open(bytes: &'a [u8], bound_to: &[u8]) -> Result<Reader<'a>, DecodeError> {
         let Some((content, stored)) = bytes.split_last_chunk::<DIGEST>() else {
             return Err(DecodeError::Digest);
         };
@@ -343,134 +339,175 @@ impl<'a> Reader<'a> {
             return Err(DecodeError::Digest);
         }
         match content.split_first() {
-            Some((&FORMAT, fields)) => Ok(Reader(fields)),
+            Some((&FORMAT, left)) => Ok(Reader { left, broken: None }),
             Some((&newer, _)) if newer > FORMAT => Err(DecodeError::TooNew(newer)),
             _ => Err(DecodeError::Content("version")),
         }
     }
 
-    fn end(&self) -> Read<()> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(DecodeError::Content("trailing bytes"))
+    fn end(&self) -> Result<(), DecodeError> {
+        match self.broken {
+            Some(what) => Err(DecodeError::Content(what)),
+            None if self.left.is_empty() => Ok(()),
+            None => Err(DecodeError::Content("trailing bytes")),
         }
     }
 
-    fn take(&mut self, n: usize) -> Read<&'a [u8]> {
-        let (taken, rest) = self
-            .0
-            .split_at_checked(n)
-            .ok_or(DecodeError::Content("length"))?;
-        self.0 = rest;
-        Ok(taken)
+    /// Only the first thing that is wrong counts: what follows is read from the wrong place.
+    fn refuse<T>(&mut self, what: &'static str, instead: T) -> T {
+        self.broken.get_or_insert(what);
+        instead
     }
 
-    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
-        self.take(N)?
-            .try_into()
-            .map_err(|_| DecodeError::Content("length"))
+    #[inline(never)]
+    fn take(&mut self, n: usize) -> &'a [u8] {
+        match self.left.split_at_checked(n) {
+            Some((taken, left)) if self.broken.is_none() => {
+                self.left = left;
+                taken
+            }
+            _ => self.refuse("length", &[]),
+        }
     }
 
-    fn digest(&mut self) -> Read<[u8; 32]> {
-        self.array()
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        self.take(N).try_into().unwrap_or([0; N])
     }
 
-    fn byte(&mut self) -> Read<u8> {
-        Ok(self.array::<1>()?[0])
+    #[inline(never)]
+    fn byte(&mut self) -> u8 {
+        self.take(1).first().copied().unwrap_or(0)
     }
 
-    fn flag(&mut self) -> Read<bool> {
-        match self.byte()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(DecodeError::Content("flag")),
+    /// Whether something follows, or is so.
+    fn present(&mut self) -> bool {
+        match self.byte() {
+            0 => false,
+            1 => true,
+            _ => self.refuse("flag", false),
         }
     }
 
     /// Only what [`Writer::number`] writes: no bits beyond the last, no byte more than it takes.
-    fn number(&mut self) -> Read<u64> {
+    #[inline(never)]
+    fn number(&mut self) -> u64 {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
+            let byte = self.byte();
             let bits = u64::from(byte & 0x7f);
             number |= bits << shift;
             if number >> shift != bits || (byte == 0 && shift > 0) {
                 break;
             }
             if byte < 0x80 {
-                return Ok(number);
+                return number;
             }
         }
-        Err(DecodeError::Content("number"))
+        self.refuse("number", 0)
     }
 
-    fn small<T: TryFrom<u64>>(&mut self) -> Read<T> {
-        self.number()?
-            .try_into()
-            .map_err(|_| DecodeError::Content("number"))
+    fn small<T: TryFrom<u64> + Default>(&mut self) -> T {
+        match self.number().try_into() {
+            Ok(small) => small,
+            Err(_) => self.refuse("number", T::default()),
+        }
     }
 
-    fn sized(&mut self) -> Read<&'a [u8]> {
-        let length = self.small()?;
+    #[inline(never)]
+    fn sized(&mut self) -> &'a [u8] {
+        let length = self.small();
         self.take(length)
     }
 
-    fn text(&mut self) -> Read<&'a str> {
-        str::from_utf8(self.sized()?).map_err(|_| DecodeError::Content("text"))
-    }
-
-    fn time(&mut self) -> Read<Timestamp> {
-        self.number().map(Timestamp::from_millis)
-    }
-
-    fn duration(&mut self) -> Read<Duration> {
-        self.number().map(Duration::from_millis)
-    }
-
-    fn coded<T: Copy>(&mut self, table: &[T]) -> Read<T> {
-        let code = self.byte()?;
-        table
-            .get(usize::from(code))
-            .copied()
-            .ok_or(DecodeError::Content("code"))
-    }
-
-    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<Option<T>> {
-        if self.flag()? {
-            read(self).map(Some)
-        } else {
-            Ok(None)
+    #[inline(never)]
+    fn text(&mut self) -> &'a str {
+        match str::from_utf8(self.sized()) {
+            Ok(text) => text,
+            Err(_) => self.refuse("text", ""),
         }
     }
 
-    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
-        let length: usize = self.small()?;
-        (0..length).map(|_| read(self)).collect()
+    #[inline(never)]
+    fn optional_text(&mut self) -> Option<Box<str>> {
+        self.present().then(|| self.text().into())
     }
 
-    fn headers(&mut self) -> Read<Headers> {
-        let length: usize = self.small()?;
+    fn key(&mut self) -> Key {
+        match Key::adopt(self.text()) {
+            Ok(key) => key,
+            Err(_) => self.refuse("key", Key::from_random([0; 16])),
+        }
+    }
+
+    fn time(&mut self) -> Timestamp {
+        Timestamp::from_millis(self.number())
+    }
+
+    fn duration(&mut self) -> Duration {
+        Duration::from_millis(self.number())
+    }
+
+    fn coded<T: Copy>(&mut self, table: &[T]) -> T {
+        match table.get(usize::from(self.byte())) {
+            Some(value) => *value,
+            None => self.refuse("code", table[0]),
+        }
+    }
+
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let length: usize = self.small();
+        let mut list = Vec::new();
+        while list.len() < length && self.broken.is_none() {
+            list.push(read(self));
+        }
+        list
+    }
+
+    fn attempt(&mut self) -> Attempt {
+        Attempt {
+            number: self.small(),
+            ended_at: self.time(),
+            took: self.duration(),
+            status: Some(self.small()).filter(|status| *status != 0),
+            reason: self.text().into(),
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        Answer {
+            status: self.small(),
+            headers: self.headers(),
+            body: self.kept(),
+            replayed: self.coded(&REPLAYS),
+            at: self.time(),
+        }
+    }
+
+    #[inline(never)]
+    fn headers(&mut self) -> Headers {
+        let length: usize = self.small();
         let mut headers = Headers::new();
         for _ in 0..length {
-            let (name, value) = (self.text()?, self.text()?);
+            let (name, value) = (self.text(), self.text());
             let as_kept = !name.bytes().any(|b| b.is_ascii_uppercase()) && value.trim() == value;
             if !as_kept || headers.push(name, value).is_err() {
-                return Err(DecodeError::Content("header"));
+                self.refuse("header", ());
+                break;
             }
         }
-        Ok(headers)
+        headers
     }
 
-    fn kept(&mut self) -> Read<Kept> {
-        Ok(match self.byte()? {
-            0 => Kept::Plain(self.sized()?.to_vec()),
-            1 => Kept::Sealed(self.sized()?.to_vec()),
+    #[inline(never)]
+    fn kept(&mut self) -> Kept {
+        match self.byte() {
+            0 => Kept::Plain(self.sized().to_vec()),
+            1 => Kept::Sealed(self.sized().to_vec()),
             2 => Kept::NotKept,
             3 => Kept::Lost,
             4 => Kept::TooLarge,
-            _ => return Err(DecodeError::Content("body")),
-        })
+            _ => self.refuse("body", Kept::NotKept),
+        }
     }
 }
 

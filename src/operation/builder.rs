@@ -8,7 +8,7 @@ use crate::fingerprint::Fingerprint;
 use crate::journal::{Begun, Damaged, Tombstone};
 use crate::key::{Key, Reference};
 use crate::machine::may_have_left;
-use crate::message::{Headers, Method};
+use crate::message::{Headers, Method, place_of};
 use crate::profile::Profile;
 use crate::seal::{Body, Keeper, Part};
 use sha2::{Digest, Sha256};
@@ -384,7 +384,7 @@ impl OperationBuilder {
         let name = self.profile.name();
         if !self.client.0.knows_profile(name) {
             problems.push(format!(
-                "the client does not know the profile {name:?}, so a later run could not resume this; \
+                "the client does not know the profile {name}, so a later run could not resume this; \
                  give it to the client's builder with `profile`"
             ));
         }
@@ -467,7 +467,7 @@ impl OperationBuilder {
         };
         if old.fingerprint != new.fingerprint {
             return Err(refuse(format!(
-                "the intent {:?} is taken by another request: {} {} {} there, {} {} {} here. Nothing \
+                "the intent {} is taken by another request: {} {} {} there, {} {} {} here. Nothing \
                  was sent for this one; use another intent, or `repeat` for a deliberate repeat",
                 old.intent,
                 old.method,
@@ -480,7 +480,7 @@ impl OperationBuilder {
         }
         if self.adopted.is_some_and(|adopted| adopted != old.key) {
             return Err(refuse(format!(
-                "the intent {:?} was begun under another key than the one to adopt; nothing was sent",
+                "the intent {} was begun under another key than the one to adopt; nothing was sent",
                 old.intent
             )));
         }
@@ -498,10 +498,11 @@ fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
     }
     let text = String::from_utf8_lossy(body);
     let key = entry.key().as_str();
-    let Some(at) = text.find(key) else {
+    let after = place_of(&text, key).and_then(|at| text.get(at + key.len()..));
+    let Some(rest) = after else {
         return body.to_vec();
     };
-    let rest = text[at + key.len()..].trim_start_matches('"').trim_start();
+    let rest = rest.trim_start_matches('"').trim_start();
     let rest = rest.strip_prefix(',').unwrap_or(rest);
     format!("{{{rest}").into_bytes()
 }
@@ -510,7 +511,7 @@ fn ended_long_ago(tombstone: &Tombstone) -> Error {
     Error::new(
         ErrorKind::Tombstone,
         format!(
-            "the intent {:?} was used before and ended ({}); its answer is no longer kept and nothing \
+            "the intent {} was used before and ended ({}); its answer is no longer kept and nothing \
              was sent now. Use another intent for a new action",
             tombstone.intent, tombstone.phase
         ),
@@ -523,7 +524,7 @@ fn unreadable(intent: &str, damaged: &Damaged) -> Error {
     let error = Error::new(
         ErrorKind::Damaged,
         format!(
-            "the intent {intent:?} was begun before, as entry {}, which cannot be read: {}. Nothing \
+            "the intent {intent} was begun before, as entry {}, which cannot be read: {}. Nothing \
              was sent now, but it may have been then; keep the journal and find out from the server \
              before doing it under another intent",
             damaged.slot, damaged.error

@@ -8,7 +8,7 @@ mod clock;
 mod defaults;
 mod dice;
 mod fetch;
-mod online;
+mod page;
 
 pub use clock::PageClock;
 pub(crate) use defaults::{default_clock_and_dice, default_journal, default_transport, spawn};

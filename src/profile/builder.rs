@@ -4,6 +4,7 @@ use super::{
     ASSUMED_WINDOW, Accepted, Carrier, Fact, Marker, Profile, Repeat, Route, Rules, Sign, Standing,
 };
 use crate::message::{Headers, Method};
+use crate::time::spoken;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,11 +89,19 @@ impl Builder {
     }
 
     /// Adds a fact that changes nothing by itself.
-    pub(super) fn note(mut self, axis: &'static str, value: impl Into<String>) -> Self {
+    pub(super) fn note(self, axis: &'static str, value: &str) -> Self {
+        self.fact(axis, said(|| value.to_owned()))
+    }
+
+    /// Writes down what was just said, where anyone wants to read it.
+    fn fact(mut self, axis: &'static str, value: String) -> Self {
+        if !cfg!(feature = "facts") {
+            return self;
+        }
         let (source, standing) = self.source.clone();
         self.rules.facts.push(Fact {
             axis,
-            value: value.into(),
+            value,
             source,
             checked_on: self.checked_on,
             standing,
@@ -103,17 +112,17 @@ impl Builder {
     /// The key travels in this header.
     pub fn key_in_header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         let name = name.into();
-        let value = format!("header {name}");
+        let value = said(|| format!("header {name}"));
         self.rules.carrier = Carrier::Header(name);
-        self.note("key", value)
+        self.fact("key", value)
     }
 
     /// The key travels in the JSON body, as a member of this name at its top.
     pub fn key_in_json(mut self, member: impl Into<Cow<'static, str>>) -> Self {
         let member = member.into();
-        let value = format!("JSON member {member}");
+        let value = said(|| format!("JSON member {member}"));
         self.rules.carrier = Carrier::JsonMember(member);
-        self.note("key", value)
+        self.fact("key", value)
     }
 
     /// The server does not know keys. Nothing is sent twice unless it was surely not sent.
@@ -132,19 +141,19 @@ impl Builder {
     /// How short and how long a key may be.
     pub fn key_length(mut self, shortest: usize, longest: usize) -> Self {
         (self.rules.shortest_key, self.rules.longest_key) = (shortest, longest);
-        self.note("key length", format!("{shortest} to {longest}"))
+        self.fact("key length", said(|| format!("{shortest} to {longest}")))
     }
 
     /// Where the path holds `path`, a key may have up to `longest` characters.
     pub fn key_length_on(mut self, path: impl Into<Cow<'static, str>>, longest: usize) -> Self {
         let path = path.into();
-        let value = format!("up to {longest} on {path}");
+        let value = said(|| format!("up to {longest} on {path}"));
         self.rules.routes.push(Route {
             path,
             longest_key: Some(longest),
             window: None,
         });
-        self.note("key length", value)
+        self.fact("key length", value)
     }
 
     /// Only UUIDs are taken.
@@ -156,8 +165,8 @@ impl Builder {
     /// The methods that take a key without being asked.
     pub fn methods(mut self, methods: &[Method]) -> Self {
         self.rules.methods = methods.to_vec();
-        let names: Vec<_> = methods.iter().map(|m| m.as_str()).collect();
-        self.note("methods", names.join(", "))
+        let names = || methods.iter().map(|m| m.as_str()).collect::<Vec<_>>();
+        self.fact("methods", said(|| names().join(", ")))
     }
 
     /// How long the server remembers a key, counted from the first request. If it is said to vary,
@@ -170,27 +179,27 @@ impl Builder {
         } else {
             ""
         };
-        self.note("window", format!("{assumed}{}", hours(window)))
+        self.fact("window", said(|| format!("{assumed}{}", hours(window))))
     }
 
     /// How long it remembers a key where the path holds `path`.
     pub fn window_on(mut self, path: impl Into<Cow<'static, str>>, window: Duration) -> Self {
         let path = path.into();
-        let value = format!("{} on {path}", hours(window));
+        let value = said(|| format!("{} on {path}", hours(window)));
         self.rules.routes.push(Route {
             path,
             longest_key: None,
             window: Some(window),
         });
-        self.note("window", value)
+        self.fact("window", value)
     }
 
     /// A response header with the date at which the key expires.
     pub fn window_header(mut self, name: impl Into<Cow<'static, str>>) -> Self {
         let name = name.into();
-        let value = format!("expiry stated in {name}");
+        let value = said(|| format!("expiry stated in {name}"));
         self.rules.window_header = Some(name);
-        self.note("window", value)
+        self.fact("window", value)
     }
 
     /// A response header that marks a replay. Its absence says nothing.
@@ -205,13 +214,13 @@ impl Builder {
 
     fn marker(mut self, header: &str, value: &'static str, always: bool) -> Self {
         let header = header.to_ascii_lowercase();
-        let text = format!("{header}: {value}");
+        let text = said(|| format!("{header}: {value}"));
         self.rules.marker = Some(Marker {
             header: header.into(),
             value: value.into(),
             always,
         });
-        self.note("replay marker", text)
+        self.fact("replay marker", text)
     }
 
     /// What a repeat of a finished action brings.
@@ -229,68 +238,68 @@ impl Builder {
 
     /// An answer that says the first request is still being worked on.
     pub fn in_flight(mut self, sign: Sign) -> Self {
-        let value = sign.to_string();
+        let value = said(|| sign.to_string());
         self.rules.in_flight.push(sign);
-        self.note("in flight", value)
+        self.fact("in flight", value)
     }
 
     /// An answer that says the key was used with another request.
     pub fn mismatch(mut self, sign: Sign) -> Self {
-        let value = sign.to_string();
+        let value = said(|| sign.to_string());
         self.rules.mismatch.push(sign);
-        self.note("mismatch", value)
+        self.fact("mismatch", value)
     }
 
     /// An answer that says the key itself is missing or not acceptable.
     pub fn key_refused(mut self, sign: Sign) -> Self {
-        let value = sign.to_string();
+        let value = said(|| sign.to_string());
         self.rules.key_refused.push(sign);
-        self.note("key refused", value)
+        self.fact("key refused", value)
     }
 
     /// An answer that says the key has expired.
     pub fn window_closed(mut self, sign: Sign) -> Self {
-        let value = sign.to_string();
+        let value = said(|| sign.to_string());
         self.rules.window_closed.push(sign);
-        self.note("window closed", value)
+        self.fact("window closed", value)
     }
 
     /// An answer that says the action was done before, and the member that holds the id of what
     /// was made. It is fetched from the request's URL followed by `/` and the id.
     pub fn already_created(mut self, sign: Sign, id: impl Into<Cow<'static, str>>) -> Self {
         let id = id.into();
-        let value = format!("{sign}, id in {id}");
+        let value = said(|| format!("{sign}, id in {id}"));
         self.rules.created.push((sign, id));
-        self.note("already created", value)
+        self.fact("already created", value)
     }
 
     /// A response header of `true` or `false` that says whether to retry. It wins over the status.
     pub fn should_retry(mut self, header: &str) -> Self {
         let header = header.to_ascii_lowercase();
-        let value = format!("{header}: true or false");
+        let value = said(|| format!("{header}: true or false"));
         self.rules.should_retry = Some(header.into());
-        self.note("should retry", value)
+        self.fact("should retry", value)
     }
 
     /// A status that only the handler gives, behind the server's memory of keys: it is the key's
     /// result even if an earlier attempt went astray.
     pub fn vouches_for(mut self, status: u16) -> Self {
         self.rules.vouched.push(status);
-        self.note("vouched", status.to_string())
+        self.fact("vouched", said(|| status.to_string()))
     }
 
     /// A status that is only given before any work begins: such an attempt had no effect.
     pub fn unprocessed(mut self, status: u16) -> Self {
         self.rules.unprocessed.push(status);
-        self.note("before any work", status.to_string())
+        self.fact("before any work", said(|| status.to_string()))
     }
 
     /// The JSON member of a 202 that holds the URL to poll.
     pub fn poll_member(mut self, path: impl Into<Cow<'static, str>>) -> Self {
         let path = path.into();
-        let value = format!("URL in {path}");
+        let value = said(|| format!("URL in {path}"));
         self.rules.poll_member = Some(path);
-        self.note("poll", value)
+        self.fact("poll", value)
     }
 
     /// What a 202 means that gives nothing to poll.
@@ -376,7 +385,10 @@ impl Rules {
         {
             rule(
                 window < Duration::from_secs(60) || window > 10 * YEAR,
-                format!("a window of {window:?} is hardly meant; use a minute to ten years"),
+                format!(
+                    "a window of {} is hardly meant; use a minute to ten years",
+                    spoken(window)
+                ),
             );
         }
         for sign in self.signs() {
@@ -421,6 +433,15 @@ impl Rules {
             problems.push("only a header's value can be quoted; leave quoted() out".into());
         }
         problems
+    }
+}
+
+/// What a fact says; nothing in a build that keeps no facts.
+fn said(text: impl FnOnce() -> String) -> String {
+    if cfg!(feature = "facts") {
+        text()
+    } else {
+        String::new()
     }
 }
 

@@ -164,6 +164,32 @@ pub enum Reason {
     AlreadyDone,
 }
 
+impl Reason {
+    /// Its name, in lower case.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Exhausted => "exhausted",
+            Reason::WindowClosed => "window-closed",
+            Reason::KeyMismatch => "key-mismatch",
+            Reason::RefusedAfterDoubt => "refused-after-doubt",
+            Reason::FinalErrorReplayed => "final-error-replayed",
+            Reason::UnexpectedBody => "unexpected-body",
+            Reason::CrossOriginRedirect => "cross-origin-redirect",
+            Reason::Redirected => "redirected",
+            Reason::Protocol => "protocol",
+            Reason::PollLost => "poll-lost",
+            Reason::WorkFailed => "work-failed",
+            Reason::Throttled => "throttled",
+            Reason::Cancelled => "cancelled",
+            Reason::Crashes => "crashes",
+            Reason::Tls => "tls",
+            Reason::NoKeySupport => "no-key-support",
+            Reason::AlreadyDone => "already-done",
+        }
+    }
+}
+
 /// What is known before the attempt's end is looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {

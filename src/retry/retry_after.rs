@@ -39,6 +39,7 @@ pub fn hint(headers: &Headers, now: Timestamp) -> Option<Duration> {
 ///
 /// What does not follow the grammar is treated as absent.
 #[must_use]
+#[inline(never)]
 pub fn asked(headers: &Headers, now: Timestamp) -> Option<Duration> {
     let whole = headers
         .get_all("retry-after")
@@ -127,7 +128,7 @@ pub(crate) fn until(value: &str, headers: &Headers, now: Timestamp) -> Option<Du
         None => headers.get("date").and_then(date),
         Some(_) => None,
     };
-    let two_digit_year = value.contains('-');
+    let two_digit_year = value.bytes().any(|b| b == b'-');
     let ahead = asked.since(from.unwrap_or(now));
     if two_digit_year && ahead > FIFTY_YEARS {
         return Some(Duration::ZERO);
@@ -167,13 +168,13 @@ fn split_outside_strings(text: &str, separator: char) -> Option<Vec<&str>> {
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,
             c if c == separator && !quoted => {
-                parts.push(&text[start..at]);
+                parts.extend(text.get(start..at));
                 start = at + separator.len_utf8();
             }
             _ => {}
         }
     }
-    parts.push(&text[start..]);
+    parts.extend(text.get(start..));
     (!quoted).then_some(parts)
 }
 

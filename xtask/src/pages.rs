@@ -21,7 +21,7 @@ pub(crate) fn run(tally: &mut Tally) -> Outcome {
     sh(&mut cargo(&["build", "--package", "samekey-mock"]))?;
     let name = format!("debug/samekey-mock{}", env::consts::EXE_SUFFIX);
     let mock = web::target()?.join(name);
-    let mut arguments = vec!["--test", "--test-concurrency=1", "--test-reporter=spec"];
+    let mut arguments = vec!["--test", "--test-concurrency=2", "--test-reporter=spec"];
     let files = tests()?;
     arguments.extend(files.iter().map(String::as_str));
     println!("$ node {}", arguments.join(" "));

@@ -1,7 +1,7 @@
 //! `cargo xtask web`: the npm package, from the bindings to what a page loads.
 
 use crate::setup::{WASM, npm_packages, wasm_target};
-use crate::shell::{Outcome, cargo, command, root, run as sh};
+use crate::shell::{Outcome, cargo, command, output, root, run as sh};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,16 +63,30 @@ pub(crate) fn run() -> Outcome {
 
 /// Compiles the bindings; the module still has its names.
 pub(crate) fn compile() -> Result<PathBuf, String> {
-    sh(&mut cargo(&[
-        "build",
-        "--package",
-        "samekey-wasm",
-        "--profile",
-        "web",
-        "--target",
-        WASM,
-    ]))?;
+    let mut build = cargo(&["build", "--package", "samekey-wasm", "--profile", "web"]);
+    build.args(["--target", WASM]);
+    let mut flags = nameless_paths()?;
+    // A digest over a few hundred bytes need not be quick: its loop is not unrolled.
+    for choice in ["sha2_backend=\"soft\"", "sha2_backend_soft=\"compact\""] {
+        flags.extend(["--cfg".into(), choice.into()]);
+    }
+    sh(build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
     Ok(target()?.join(WASM).join("web/samekey_wasm.wasm"))
+}
+
+/// Flags that keep the paths of whoever builds it out of the module.
+fn nameless_paths() -> Result<Vec<String>, String> {
+    let sysroot = output(&mut command("rustc", &["--print", "sysroot"]))?;
+    let sources = Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library");
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
+    let home = home.ok_or("cannot find cargo's home folder")?;
+    let mut hidden = vec![sources, root().to_path_buf()];
+    let registry = home.join("registry/src");
+    let registries = fs::read_dir(&registry).into_iter().flatten();
+    hidden.extend(registries.flatten().map(|folder| folder.path()));
+    let flag = |path: &PathBuf| format!("--remap-path-prefix={}=", text(path));
+    Ok(hidden.iter().map(flag).collect())
 }
 
 /// Writes the JavaScript glue of `module`, and the module as the glue wants it, into `folder`.

@@ -5,7 +5,7 @@
 )]
 
 use samekey::journal::conformance::{RULES, Stage};
-use samekey::journal::{IndexedDbJournal, Journal, JournalError, LocalStorageJournal};
+use samekey::journal::{BrowserJournal, Journal, JournalError};
 use samekey::seam::BoxFuture;
 use std::sync::Arc;
 use wasm_bindgen::prelude::*;
@@ -21,11 +21,12 @@ struct Page {
 impl Stage for Page {
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Journal>, JournalError>> {
         Box::pin(async {
-            Ok(if self.local {
-                Arc::new(LocalStorageJournal::open(&self.name).await?) as Arc<dyn Journal>
+            let journal = if self.local {
+                BrowserJournal::local_storage(&self.name).await?
             } else {
-                Arc::new(IndexedDbJournal::open(&self.name).await?)
-            })
+                BrowserJournal::indexed_db(&self.name).await?
+            };
+            Ok(Arc::new(journal) as Arc<dyn Journal>)
         })
     }
 

@@ -1,13 +1,14 @@
-//! The bindings under the npm package: plain values in, plain values out. The shapes that people
-//! use are made of them in `pkg/src`.
+//! The bindings under the npm package: plain values in, plain values out. What people use, options and
+//! their defaults, errors and outcomes, is made of them in `pkg/src`.
 #![cfg(target_arch = "wasm32")]
+#![forbid(unsafe_code)]
 
 mod client;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod given;
 mod operation;
-mod options;
-mod shape;
+mod told;
 
 pub use client::RawClient;
 pub use operation::RawOperation;

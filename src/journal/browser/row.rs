@@ -1,78 +1,92 @@
 //! What a store of the page keeps of one entry, tombstones included.
 
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Progress};
-use crate::journal::Tombstone;
-use crate::key::Key;
+use crate::journal::{Damaged, JournalError};
+use crate::key::{Key, Reference};
 use crate::message::Headers;
 use std::sync::Arc;
+use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Divides the parts of a name; neither a scope nor an intent can hold it.
-const DIVIDER: char = '\0';
+#[wasm_bindgen]
+extern "C" {
+    /// A row as the store hands it out.
+    pub(super) type Row;
+    #[wasm_bindgen(method, getter)]
+    pub(super) fn slot(this: &Row) -> f64;
+    #[wasm_bindgen(method, getter)]
+    fn name(this: &Row) -> String;
+    #[wasm_bindgen(method, getter)]
+    pub(super) fn key(this: &Row) -> String;
+    #[wasm_bindgen(method, getter)]
+    fn frozen(this: &Row) -> Vec<u8>;
+    #[wasm_bindgen(method, getter)]
+    fn progress(this: &Row) -> Vec<u8>;
+    #[wasm_bindgen(method, getter)]
+    pub(super) fn revision(this: &Row) -> f64;
+    #[wasm_bindgen(method, getter)]
+    pub(super) fn gone(this: &Row) -> bool;
+}
 
-/// The name that is unique: scope, intent and generation.
+/// The name that is unique: scope, intent and generation. Neither of the first can hold what divides
+/// them.
 pub(super) fn name_of(frozen: &Frozen) -> String {
-    let Frozen {
-        scope,
-        intent,
-        generation,
-        ..
-    } = frozen;
-    format!("{scope}{DIVIDER}{intent}{DIVIDER}{generation}")
-}
-
-/// The scope within a name.
-pub(super) fn scope_in(name: &str) -> &str {
-    name.split(DIVIDER).next().unwrap_or_default()
-}
-
-/// Both halves of an entry, and whether only its tombstone is left.
-///
-/// A tombstone is the entry without what was sent and answered: one encoding for both.
-#[derive(Clone)]
-pub(super) struct Row {
-    pub(super) frozen: Vec<u8>,
-    pub(super) progress: Vec<u8>,
-    pub(super) gone: bool,
+    let generation = frozen.generation.to_string();
+    [frozen.scope.as_str(), &frozen.intent, &generation].join("\0")
 }
 
 impl Row {
-    pub(super) fn of(entry: &Entry) -> Row {
-        Row {
-            frozen: entry.frozen.encode(),
-            progress: entry.progress.encode(entry.key()),
-            gone: false,
+    /// The entry, if every part of the row fits the others.
+    pub(super) fn entry(&self) -> Result<Entry, DecodeError> {
+        let frozen = Frozen::decode(&self.frozen())?;
+        let progress = Progress::decode(&self.progress(), &frozen.key)?;
+        if frozen.key.as_str() != self.key() || name_of(&frozen) != self.name() {
+            return Err(DecodeError::Content("name"));
         }
-    }
-
-    pub(super) fn entry(&self, slot: u64, key: &Key) -> Result<Entry, DecodeError> {
-        let frozen = Frozen::decode(&self.frozen)?;
-        if frozen.key != *key {
-            return Err(DecodeError::Content("key"));
+        if progress.revision as f64 != self.revision() {
+            return Err(DecodeError::Content("revision"));
         }
         Ok(Entry {
-            slot,
-            progress: Progress::decode(&self.progress, key)?,
+            slot: self.slot() as u64,
+            progress,
             frozen: Arc::new(frozen),
         })
     }
 
-    /// What is left of a settled entry; `None` if it is not settled.
-    pub(super) fn buried(entry: &Entry) -> Option<Row> {
-        Tombstone::of(entry)?;
-        let mut frozen = Frozen::clone(&entry.frozen);
-        frozen.body = Kept::NotKept;
-        frozen.headers = Headers::new();
-        frozen.url = "".into();
-        let mut progress = entry.progress.clone();
-        if let Some(answer) = &mut progress.answer {
-            answer.body = Kept::NotKept;
-            answer.headers = Headers::new();
-        }
-        progress.recent.clear();
-        Some(Row {
-            frozen: frozen.encode(),
-            progress: progress.encode(&frozen.key),
-            gone: true,
-        })
+    pub(super) fn whole(&self) -> Result<Entry, JournalError> {
+        self.entry()
+            .map_err(|error| JournalError::unreadable(self.slot() as u64, error))
     }
+
+    pub(super) fn damaged(&self, error: DecodeError) -> Damaged {
+        Damaged {
+            slot: self.slot() as u64,
+            key: Key::adopt(&self.key()).ok(),
+            error,
+        }
+    }
+
+    pub(super) fn reference(&self) -> Option<Reference> {
+        let key = Key::adopt(&self.key()).ok();
+        key.map(|key| key.reference())
+    }
+}
+
+/// Both halves of a settled entry without what was sent and answered: one encoding serves for the
+/// entry and for its tombstone. `None` if it is not settled.
+pub(super) fn buried(entry: &Entry) -> Option<(Vec<u8>, Vec<u8>)> {
+    if !entry.progress.phase.is_settled() {
+        return None;
+    }
+    let mut frozen = Frozen::clone(&entry.frozen);
+    frozen.body = Kept::NotKept;
+    frozen.headers = Headers::new();
+    frozen.url = "".into();
+    let mut progress = entry.progress.clone();
+    if let Some(answer) = &mut progress.answer {
+        answer.body = Kept::NotKept;
+        answer.headers = Headers::new();
+    }
+    progress.recent.clear();
+    progress.revision += 1;
+    Some((frozen.encode(), progress.encode(&frozen.key)))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) fn default_journal(_application: &str) -> Result<Arc<dyn Journal>, Error> {
     Err(Error::new(
         ErrorKind::InvalidConfiguration,
-        "a page opens its journal first: give `IndexedDbJournal::open(name).await?` to `journal`",
+        "a page opens its journal first: give `BrowserJournal::indexed_db(name).await?` to `journal`",
     ))
 }
 

@@ -1,7 +1,7 @@
 //! The browser's randomness.
 
+use super::page::fill_random;
 use crate::clock::Dice;
-use crate::journal::browser::page::fill_random;
 
 /// `crypto.getRandomValues`, asked anew for every draw.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ impl PageDice {
     #[must_use]
     pub fn new() -> Option<PageDice> {
         let mut bytes = [0; 16];
-        fill_random(&mut bytes).ok().map(|()| PageDice(()))
+        fill_random(&mut bytes).ok().map(|_| PageDice(()))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::message::{Content, Response};
 use crate::planted;
 use crate::profile::{Accepted, Profile};
 use crate::retry::retry_after;
+use crate::time::spoken;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -287,7 +288,7 @@ impl Answer<'_> {
         let reason = match hint {
             Some(wait) => format!(
                 "the server is still working on this key and asks for {}",
-                seconds(wait)
+                spoken(wait)
             ),
             None => "the server is still working on this key".into(),
         };
@@ -490,16 +491,7 @@ fn problem_type(response: &Response) -> Option<String> {
 
 fn waiting(what: &'static str, hint: Option<Duration>) -> Cow<'static, str> {
     match hint {
-        Some(wait) => format!("{what}; the server asks for {}", seconds(wait)).into(),
+        Some(wait) => format!("{what}; the server asks for {}", spoken(wait)).into(),
         None => what.into(),
-    }
-}
-
-/// A wait as people say it.
-fn seconds(wait: Duration) -> String {
-    if wait.subsec_millis() == 0 {
-        format!("{} s", wait.as_secs())
-    } else {
-        format!("{} ms", wait.as_millis())
     }
 }

@@ -1,7 +1,7 @@
 //! What an answer says of the key, if it speaks of it.
 
 use crate::json;
-use crate::message::Response;
+use crate::message::{Response, place_of};
 use crate::profile::Profile;
 
 /// What was said of the key.
@@ -79,14 +79,14 @@ fn problem(response: &Response) -> Option<Meaning> {
         .collect();
     let speaks = words
         .iter()
-        .any(|text| text.contains("idempoten") || is_kind(text));
+        .any(|text| place_of(text, "idempoten").is_some() || is_kind(text));
     if !speaks {
         return None;
     }
     let says = |list: &[&str]| {
         words
             .iter()
-            .any(|text| list.iter().any(|word| text.contains(word)))
+            .any(|text| list.iter().any(|word| place_of(text, word).is_some()))
     };
     Some(if says(&REUSED) {
         Meaning::Reused

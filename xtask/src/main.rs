@@ -1,6 +1,7 @@
 //! The project's chores: `cargo xtask <command>`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod demo;
 mod deny;
@@ -73,6 +74,11 @@ const CHORES: &[Chore] = &[
         name: "planted",
         about: "Lets out known bugs one by one; each must be noticed by the rule named for it.",
         run: |arguments| Ok(proof::harness(&with("planted", arguments))?),
+    },
+    Chore {
+        name: "bench",
+        about: "Speed beside bare reqwest and the peers: [--quick], [--only NAME], [--instructions]; see --help.",
+        run: bench::run,
     },
     Chore {
         name: "tidy",

@@ -17,6 +17,8 @@ pub(crate) struct Brought {
     pub(crate) series: Vec<Series>,
     /// What has no goal and is worth knowing: name, value, unit.
     pub(crate) notes: Vec<(String, f64, &'static str)>,
+    /// What could not be measured at all.
+    pub(crate) broken: Vec<String>,
 }
 
 /// How long and how often.
@@ -59,17 +61,26 @@ pub(crate) fn run(asked: &Asked) -> Result<Brought, String> {
         cast: Cast::new(&asked.target)?,
         brought: Brought::default(),
     };
-    for callers in [1, 16, 64, 256] {
-        run.instant(callers)?;
+    let parts: [fn(&mut Run<'_>) -> Result<(), String>; 7] = [
+        |run| {
+            [1, 16, 64, 256]
+                .into_iter()
+                .try_for_each(|n| run.instant(n))
+        },
+        |run| [16, 64].into_iter().try_for_each(|n| run.slow(n)),
+        |run| run.naive(),
+        |run| run.counts(),
+        |run| run.growth(),
+        |run| run.stock(),
+        |run| run.memory(),
+    ];
+    for part in parts {
+        // One part that breaks must not cost the others' figures; the run fails all the same.
+        if let Err(why) = part(&mut run) {
+            eprintln!("  BROKEN: {why}");
+            run.brought.broken.push(why);
+        }
     }
-    for callers in [16, 64] {
-        run.slow(callers)?;
-    }
-    run.naive()?;
-    run.counts()?;
-    run.growth()?;
-    run.stock()?;
-    run.memory()?;
     Ok(run.brought)
 }
 

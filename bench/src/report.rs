@@ -28,7 +28,10 @@ pub(crate) fn tell(asked: &Asked, brought: &Brought) -> Result<bool, String> {
     for (name, value, unit) in &brought.notes {
         println!("figure {name} {} {unit}", rounded(*value));
     }
-    let mut fine = true;
+    for why in &brought.broken {
+        println!("not measured: {why}");
+    }
+    let mut fine = brought.broken.is_empty();
     for measured in &brought.figures {
         let Some(goal) = goal_of(measured) else {
             continue;

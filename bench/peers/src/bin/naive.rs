@@ -13,7 +13,7 @@ struct Naive(Arc<Mutex<Connection>>);
 impl Naive {
     fn open(path: &std::path::Path) -> rusqlite::Result<Naive> {
         let connection = Connection::open(path)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.execute_batch(
             "CREATE TABLE ops (id INTEGER PRIMARY KEY, key TEXT, intent TEXT UNIQUE, state INTEGER,

@@ -12,11 +12,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 /// How many write at once while a journal is filled; more than the store commits in one go.
 const FILLERS: u64 = 2048;
+/// How long a crowd that begins at once may take.
+const LONGEST: Duration = Duration::from_secs(60);
 
 pub(crate) fn serve(url: &str, folder: &Path) -> Result<(), String> {
     let runtime = gauge::runtime()?;
@@ -210,11 +212,13 @@ fn at_once(runtime: &Runtime, url: &str, place: &Path, count: u64) -> Result<Str
             })
             .collect();
         let (mut finished, mut trouble) = (0u64, String::new());
+        let end = tokio::time::Instant::now() + LONGEST;
         for one in all {
-            match one.await {
-                Ok(Ok(())) => finished += 1,
-                Ok(Err(why)) => trouble = why,
-                Err(why) => trouble = why.to_string(),
+            match tokio::time::timeout_at(end, one).await {
+                Ok(Ok(Ok(()))) => finished += 1,
+                Ok(Ok(Err(why))) => trouble = why,
+                Ok(Err(why)) => trouble = why.to_string(),
+                Err(_) => trouble = format!("not within {LONGEST:?}"),
             }
         }
         (finished, trouble)

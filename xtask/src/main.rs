@@ -1,6 +1,7 @@
 //! The project's chores: `cargo xtask <command>`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod check;
 mod demo;
 mod deny;
@@ -96,6 +97,11 @@ const CHORES: &[Chore] = &[
         name: "torture",
         about: "Real processes killed, power cut, disks broken, bits flipped: [--kills N] [--cuts N] [--faults N|all] [--flips N] [--full]; `torture --help` says more.",
         run: torture::run,
+    },
+    Chore {
+        name: "bench",
+        about: "Speed beside bare reqwest and the peers: [--quick], [--only NAME], [--instructions]; see --help.",
+        run: bench::run,
     },
     Chore {
         name: "tidy",

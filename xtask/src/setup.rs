@@ -47,6 +47,7 @@ const PROGRAMS: &[(&[&str], &str)] = &[
     (&["chromedriver"], "chromium-driver"),
     (&["strace"], "strace"),
     (&["tmux"], "tmux"),
+    (&["valgrind"], "valgrind"),
 ];
 
 /// Makes sure of the programs that tests start: a browser and its driver, a terminal, a tracer.

@@ -90,12 +90,12 @@ async fn converse(
 ) {
     let _ = stream.set_nodelay(true);
     let (wire, scissors) = Wire::new(stream);
-    let instant = node.settings().instant;
+    let (instant, delay) = (node.settings().instant, node.settings().delay);
     let service = service_fn(move |request| {
         let (node, scissors, peer) = (Arc::clone(&node), scissors.clone(), peer.clone());
         async move {
             if instant && request.method() == hyper::Method::POST {
-                return at_once(request).await;
+                return at_once(request, delay).await;
             }
             respond(node, scissors, peer, request).await
         }
@@ -113,11 +113,15 @@ async fn converse(
     }
 }
 
-/// The answer for benchmarks of clients: read the body, remember nothing.
-async fn at_once(request: hyper::Request<WireBody>) -> Served {
+/// The answer for benchmarks of clients: read the body, remember nothing. The only delay is the
+/// shortest of those that were asked for.
+async fn at_once(request: hyper::Request<WireBody>, delay: Option<(u64, u64)>) -> Served {
     let body = request.into_body();
     if !hyper::body::Body::is_end_stream(&body) {
         body.collect().await.map_err(|_| NoAnswer::Dropped)?;
+    }
+    if let Some((shortest, _)) = delay {
+        tokio::time::sleep(Duration::from_millis(shortest)).await;
     }
     let mut response = hyper::Response::new(Body::Whole(Bytes::from_static(
         b"{\"status\":\"succeeded\"}",

@@ -222,6 +222,51 @@ async fn an_owner_that_was_not_heard_of_for_a_lease_is_silent_and_a_lockless_one
     assert!(me.contains(&std::process::id().to_string()), "{me}");
 }
 
+/// The files of a journal whose maker was killed: its tables stand in the log, as far as `frames`.
+fn half_made(path: &Path, frames: usize) {
+    let maker = rusqlite::Connection::open(path).unwrap();
+    maker.pragma_update(None, "journal_mode", "WAL").unwrap();
+    maker
+        .execute_batch("CREATE TABLE half (made INTEGER PRIMARY KEY) STRICT")
+        .unwrap();
+    let (journal, log) = (
+        fs::read(path).unwrap(),
+        fs::read(beside(path, "-wal")).unwrap(),
+    );
+    assert_eq!(
+        log.len(),
+        32 + 2 * 4_120,
+        "a page each for schema and table"
+    );
+    drop(maker);
+    let _ = fs::remove_file(beside(path, "-shm"));
+    fs::write(path, journal).unwrap();
+    fs::write(beside(path, "-wal"), &log[..32 + frames * 4_120]).unwrap();
+    for ending in ["", "-wal"] {
+        set_mode(&beside(path, ending), 0o600);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_whose_maker_was_killed_is_made_by_the_next() {
+    for frames in [0, 1] {
+        let folder = folder();
+        let path = folder.path().join("j");
+        half_made(&path, frames);
+        let journal = SqliteJournal::open(&path).unwrap();
+        begin(&journal, "first").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_log_with_commits_whose_journal_is_gone_is_not_taken_for_a_half_made_one() {
+    let folder = folder();
+    let path = folder.path().join("j");
+    half_made(&path, 2);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(refusal(&path).kind(), Kind::Corrupt);
+}
+
 #[tokio::test]
 async fn what_is_forgotten_is_gone_from_every_byte() {
     let folder = folder();

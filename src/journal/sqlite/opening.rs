@@ -145,7 +145,10 @@ fn nothing_was_here(files: &Files, noted: Stamp) -> Result<(), Judged> {
         );
         return Err(loss(files, &what));
     }
-    if fs::metadata(&files.wal).is_ok_and(|log| log.len() > 0) {
+    // Whoever was killed while making the journal leaves a log in which nothing was committed.
+    let log = wal::audit(&files.wal, 0);
+    let log = log.map_err(|error| faults::system("read", &files.wal, error))?;
+    if log.read > 0 || log.unread.iter().any(|commit| commit.was_synced) {
         return Err(loss(
             files,
             "is gone, although its -wal file is still there",

@@ -346,7 +346,7 @@ fn plan(lengths: &BTreeMap<&'static str, u64>, wanted: u64, seed: u64) -> Vec<Po
     let mut points = Vec::new();
     for (call, error) in KINDS {
         // After a fault a run may go on longer than one without; a few more show that it is clean.
-        let length = lengths.get(call).copied().unwrap_or(0) + 3;
+        let length = lengths.get(call).copied().unwrap_or(0) + 8;
         for nth in 1..=length {
             for lasting in [false, true] {
                 points.push(Point {

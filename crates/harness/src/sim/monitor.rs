@@ -447,6 +447,13 @@ impl Monitor {
     }
 }
 
+fn keeps_a_body(entry: &Entry) -> bool {
+    let answer = entry.progress.answer.as_ref();
+    let bodies = [Some(&entry.frozen.body), answer.map(|it| &it.body)];
+    let mut kept = bodies.into_iter().flatten();
+    kept.any(|body| matches!(body, Kept::Plain(_)))
+}
+
 impl World {
     pub(crate) fn effect(&mut self, key: &str, deed: usize, answer: &str) {
         let host = self.monitor.keys.get(key).map_or(0, |watch| watch.host);
@@ -701,10 +708,7 @@ impl World {
             if row.gone.is_some() || row.damaged_at.is_some() {
                 continue;
             }
-            let answer = row.entry.progress.answer.as_ref();
-            let bodies = [Some(&row.entry.frozen.body), answer.map(|it| &it.body)];
-            let kept = |body: &&Kept| matches!(body, Kept::Plain(_));
-            if !self.config.keeps_bodies && bodies.iter().flatten().any(kept) {
+            if !self.config.keeps_bodies && keeps_a_body(&row.entry) {
                 let what = "a body was kept that was to be forgotten".to_owned();
                 problems.push(("I9", watch.deed, what));
             }

@@ -117,21 +117,7 @@ impl World {
         match engine::reserve(&mut server.store, &server.rules, &claim) {
             Ok(Verdict::Run(record)) => {
                 self.monitor.reserved(&packet.key, self.now);
-                if self.has(Fault::Accept) {
-                    return self.take_on(packet, record, life);
-                }
-                let work = Work {
-                    packet,
-                    record,
-                    life,
-                };
-                let slow = self.has(Fault::Slow);
-                if !slow && self.rng.chance(7_000) {
-                    self.work(work);
-                } else {
-                    let takes = self.rng.between(1, if slow { 45_000 } else { 400 });
-                    self.after(takes, Occasion::Work(Box::new(work)));
-                }
+                self.set_to_work(packet, record, life);
             }
             Ok(Verdict::Replay(record)) => {
                 self.monitor.counters.replays += 1;
@@ -152,6 +138,24 @@ impl World {
                 self.reply(packet, answer);
             }
             Ok(_) | Err(_) => self.reply(packet, Answer::new(503)),
+        }
+    }
+
+    fn set_to_work(&mut self, packet: Packet, record: Record, life: u64) {
+        if self.has(Fault::Accept) {
+            return self.take_on(packet, record, life);
+        }
+        let work = Work {
+            packet,
+            record,
+            life,
+        };
+        let slow = self.has(Fault::Slow);
+        if !slow && self.rng.chance(7_000) {
+            self.work(work);
+        } else {
+            let takes = self.rng.between(1, if slow { 45_000 } else { 400 });
+            self.after(takes, Occasion::Work(Box::new(work)));
         }
     }
 

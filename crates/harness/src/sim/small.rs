@@ -101,6 +101,14 @@ pub fn run_full(seeds: u64) -> Small {
     sweep_all(seeds, true, &[(0, 1), (0, 2), (1, 2), (2, 3)])
 }
 
+/// One small world whose program dies after its first step: its successor must take over.
+#[must_use]
+pub fn one() -> Report {
+    let mut config = Config::quiet(true);
+    config.kill_plan = vec![(0, 2)];
+    run_config(&config, 1, false)
+}
+
 fn sweep_all(seeds: u64, full: bool, victims: &[(usize, usize)]) -> Small {
     let settings = settings(full);
     let mut jobs = Vec::new();

@@ -32,16 +32,22 @@ pub(crate) fn run() -> Outcome {
 pub(crate) fn report() -> Result<u64, String> {
     let named = web::target()?.join(WASM).join("web/samekey_wasm.wasm");
     let module = read(&named)?;
-    let sizes = by_crate(&module).ok_or("the module cannot be read")?;
-    if sizes.keys().any(|name| name == UNLINKED) {
+    let functions = functions(&module).ok_or("the module cannot be read")?;
+    let sizes = by(&functions, crate_of);
+    if sizes.iter().any(|(name, _)| name == UNLINKED) {
         return Err(format!("{UNLINKED} is linked into the module"));
     }
     light_tree()?;
-    println!("code before wasm-opt, by crate, in bytes");
-    let mut rows: Vec<_> = sizes.iter().collect();
-    rows.sort_by_key(|(_, size)| std::cmp::Reverse(**size));
-    for (name, size) in rows.iter().take(14) {
-        println!("  {size:>8}  {name}");
+    let largest = by(&functions, |name| name);
+    for (what, rows, shown) in [
+        ("crate", sizes, 14),
+        ("module", by(&functions, module_of), 24),
+        ("function", largest, 16),
+    ] {
+        println!("code before wasm-opt, by {what}, in bytes");
+        for (name, size) in rows.iter().take(shown) {
+            println!("  {size:>8}  {name}");
+        }
     }
     let mut total = 0;
     println!("what a page downloads, in bytes: as it is, and after gzip -9");
@@ -89,8 +95,19 @@ fn light_tree() -> Outcome {
     }
 }
 
-/// Bytes of code by crate, after the names in the module.
-fn by_crate(module: &[u8]) -> Option<BTreeMap<String, usize>> {
+/// Bytes of code by what `of` makes of a function's name, the largest first.
+fn by(functions: &[(String, usize)], of: fn(&str) -> &str) -> Vec<(String, usize)> {
+    let mut sums = BTreeMap::<_, usize>::new();
+    for (name, size) in functions {
+        *sums.entry(of(name).to_owned()).or_default() += size;
+    }
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    rows
+}
+
+/// Every function of the module, as `path::of::it`, and the bytes of its code.
+fn functions(module: &[u8]) -> Option<Vec<(String, usize)>> {
     let (mut imports, mut sizes, mut names) = (0, Vec::new(), BTreeMap::new());
     let mut rest = module.get(8..)?;
     while let Some((kind, after)) = rest.split_first() {
@@ -104,14 +121,12 @@ fn by_crate(module: &[u8]) -> Option<BTreeMap<String, usize>> {
         }
         rest = next;
     }
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     for (at, size) in sizes.into_iter().enumerate() {
-        let name = names
-            .get(&(at + imports))
-            .map_or("?", |name| crate_of(name));
+        let name = names.get(&(at + imports)).map_or("?", String::as_str);
         // Removed by wasm-bindgen: it runs these to learn of types.
         if !name.starts_with("__wbindgen_describe") {
-            *found.entry(name.to_owned()).or_default() += size;
+            found.push((plain(name), size));
         }
     }
     Some(found)
@@ -182,33 +197,50 @@ fn function_names(section: &[u8]) -> Option<BTreeMap<usize, String>> {
 
 /// The standard library's crates as its own names hold them.
 const STANDARD: [&str; 4] = ["4core", "5alloc", "3std", "8dlmalloc"];
-/// Crates behind names such as `_$LT$samekey..journal…`.
-const OURS: [&str; 7] = [
-    "samekey_wasm",
-    "samekey",
-    "js_sys",
-    "wasm_bindgen",
-    "web_sys",
-    "core",
-    "alloc",
-];
 
-/// The crate in a mangled name: `_ZN7samekey…` or, in the standard library, `_RNv…4core…`.
-fn crate_of(name: &str) -> &str {
+/// A mangled name as a path: `_ZN7samekey7machine…` in full, of the standard library's `_RNv…4core…` only
+/// the crate. What stands in angle brackets is shown without them.
+fn plain(name: &str) -> String {
     if name.starts_with("_R") {
         let found = STANDARD.iter().filter(|part| name.contains(**part));
         let first = found.min_by_key(|part| name.find(**part));
-        return first.map_or("?", |part| &part[1..]);
+        return first.map_or("?", |part| &part[1..]).to_owned();
     }
-    let Some(path) = name.strip_prefix("_ZN") else {
-        return name;
+    let Some(mut rest) = name.strip_prefix("_ZN") else {
+        return name.to_owned();
     };
-    let end = path.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-    let length = path[..end].parse().unwrap_or(0);
-    let part = path.get(end..end + length).unwrap_or(name);
-    let part = part.trim_start_matches("_$LT$");
-    let ours = OURS.iter().find(|ours| part.starts_with(**ours));
-    ours.copied().unwrap_or(part)
+    let mut parts = Vec::new();
+    while let Some(end) = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .filter(|end| *end > 0)
+    {
+        let length: usize = rest[..end].parse().unwrap_or(0);
+        let Some(part) = rest.get(end..end + length) else {
+            break;
+        };
+        parts.push(part);
+        rest = &rest[end + length..];
+    }
+    // The last part is a hash.
+    parts.pop();
+    let mut path = parts.join("::").replace("..", "::");
+    for (mangled, shown) in [("_$LT$", ""), ("$LT$", ""), ("$GT$", ""), ("$u20$", " ")] {
+        path = path.replace(mangled, shown);
+    }
+    let braces = path.replace("$u7b$", "{").replace("$u7d$", "}");
+    braces.replace("$RF$", "&").replace("$C$", ",")
+}
+
+/// The crate in a path.
+fn crate_of(path: &str) -> &str {
+    let end = path.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    &path[..end.unwrap_or(path.len())]
+}
+
+/// The first three steps of a path.
+fn module_of(path: &str) -> &str {
+    let third = path.match_indices("::").nth(2);
+    &path[..third.map_or(path.len(), |(at, _)| at)]
 }
 
 #[cfg(test)]
@@ -216,23 +248,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_to_their_crates() {
-        for (name, wanted) in [
-            ("_ZN7samekey7machine7Machine4step17h0E", "samekey"),
-            ("_ZN10serde_json2de17h0E", UNLINKED),
+    fn names_lead_to_their_crates_and_modules() {
+        for (name, of_crate, module) in [
             (
-                "_ZN107_$LT$samekey..journal..J$u20$as$u20$X$GT$6record17h0E",
+                "_ZN7samekey7machine7Machine4step17h0123456789abcdefE",
                 "samekey",
+                "samekey::machine::Machine",
             ),
-            ("_RNvMNtNtCsgXGp5Oqx2Ny_4core4char7methodsc16escape", "core"),
-            ("main", "main"),
+            (
+                "_ZN10serde_json2de17h0123456789abcdefE",
+                UNLINKED,
+                "serde_json::de",
+            ),
+            (
+                "_ZN44_$LT$samekey..journal..J$u20$as$u20$X..Y$GT$6record17h0123456789abcdefE",
+                "samekey",
+                "samekey::journal::J as X",
+            ),
+            (
+                "_RNvMNtNtCsgXGp5Oqx2Ny_4core4char7methodsc16escape",
+                "core",
+                "core",
+            ),
+            ("main", "main", "main"),
         ] {
-            let name = name.replace("107_", "38_");
-            assert!(
-                crate_of(&name).starts_with(wanted),
-                "{name}: {}",
-                crate_of(&name)
-            );
+            let path = plain(name);
+            assert_eq!(crate_of(&path), of_crate, "{path}");
+            assert_eq!(module_of(&path), module, "{path}");
         }
     }
 }

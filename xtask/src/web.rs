@@ -81,7 +81,7 @@ fn nameless_paths() -> Result<Vec<String>, String> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo")));
     let home = home.ok_or("cannot find cargo's home folder")?;
-    let mut hidden = vec![sources, root().to_path_buf()];
+    let mut hidden = vec![sources, root()];
     let registry = home.join("registry/src");
     let registries = fs::read_dir(&registry).into_iter().flatten();
     hidden.extend(registries.flatten().map(|folder| folder.path()));

@@ -25,9 +25,12 @@ mod on {
             crashes = entry.progress.crashes, "resuming");
     }
 
-    pub(crate) async fn within<T>(key: &Key, work: impl Future<Output = T>) -> T {
-        let span = tracing::info_span!("operation", reference = %key.reference());
-        work.instrument(span).await
+    /// No `async fn`: that would keep room for `work` twice.
+    pub(crate) fn within<F: Future>(
+        key: &Key,
+        work: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
+        work.instrument(tracing::info_span!("operation", reference = %key.reference()))
     }
 
     pub(crate) async fn attempt(
@@ -67,8 +70,8 @@ mod off {
 
     pub(crate) fn begun(_: &Entry) {}
     pub(crate) fn claimed(_: &Entry, _: bool) {}
-    pub(crate) async fn within<T>(_: &Key, work: impl Future<Output = T>) -> T {
-        work.await
+    pub(crate) fn within<F: Future>(_: &Key, work: F) -> impl Future<Output = F::Output> + use<F> {
+        work
     }
     pub(crate) async fn attempt(
         _: u32,

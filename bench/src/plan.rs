@@ -61,7 +61,8 @@ pub(crate) fn run(asked: &Asked) -> Result<Brought, String> {
         cast: Cast::new(&asked.target)?,
         brought: Brought::default(),
     };
-    let parts: [fn(&mut Run<'_>) -> Result<(), String>; 7] = [
+    type Part = fn(&mut Run<'_>) -> Result<(), String>;
+    let parts: [Part; 7] = [
         |run| {
             [1, 16, 64, 256]
                 .into_iter()

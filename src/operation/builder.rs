@@ -11,6 +11,7 @@ use crate::machine::may_have_left;
 use crate::message::{Headers, Method, place_of};
 use crate::profile::Profile;
 use crate::seal::{Body, Keeper, Part};
+use crate::seam::BoxFuture;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
@@ -254,7 +255,13 @@ impl OperationBuilder {
     /// # Errors
     /// Every mistake in the request; another request under the same intent; a journal that cannot
     /// promise durability. Nothing was sent by this call in any of these cases.
-    pub async fn begin(mut self) -> Result<Operation, Error> {
+    pub async fn begin(self) -> Result<Operation, Error> {
+        // Boxed: a task that waits for its answer would otherwise keep room for the beginning.
+        let begun: BoxFuture<'static, Result<Operation, Error>> = Box::pin(self.commit());
+        begun.await
+    }
+
+    async fn commit(mut self) -> Result<Operation, Error> {
         let generation = self.take_over_previous().await?;
         self.check()?;
         let inner = Arc::clone(&self.client.0);

@@ -234,5 +234,6 @@ pub fn complete<K: Keys + ?Sized>(
     Ok(Completion::Released)
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(test)]
+#[cfg(feature = "server")]
 mod tests;

@@ -226,5 +226,6 @@ pub fn spellings(hex12: &str) -> Vec<String> {
     dashed.into_iter().chain([hex12.to_owned()]).collect()
 }
 
-#[cfg(all(test, feature = "server"))]
+#[cfg(test)]
+#[cfg(feature = "server")]
 mod tests;

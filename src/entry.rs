@@ -113,8 +113,8 @@ pub enum Flush {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kept {
-    /// As they are.
-    Plain(Vec<u8>),
+    /// As they are; shared, as whoever sends them needs them too.
+    Plain(Arc<[u8]>),
     /// Encrypted under a key that the caller holds.
     Sealed(Vec<u8>),
     /// Not at all: only their fingerprint is kept.

@@ -33,7 +33,7 @@
 //! # let frozen = Frozen {
 //! #     key: key.clone(), scope: Scope::new("shop", None)?, intent: "cart/9".into(), generation: 0,
 //! #     method: Method::Post, url: "https://api.example.com/orders".into(),
-//! #     headers: Headers::new(), key_line: None, body: Kept::Plain(vec![]), body_digest: [0; 32],
+//! #     headers: Headers::new(), key_line: None, body: Kept::Plain([].into()), body_digest: [0; 32],
 //! #     fingerprint: Fingerprint::from_bytes([0; 32]), profile: "default".into(),
 //! #     begun_at: Timestamp::default(),
 //! # };
@@ -609,7 +609,7 @@ impl Machine {
                 .filtered(|name| KEPT_ANSWER_HEADERS.contains(&name)),
             body: match &response.content {
                 Content::Whole(bytes) if bytes.len() > KEEP_ANSWERS_UP_TO => Kept::NotKept,
-                Content::Whole(bytes) => Kept::Plain(bytes.clone()),
+                Content::Whole(bytes) => Kept::Plain(bytes.as_slice().into()),
                 Content::Lost => Kept::Lost,
                 Content::TooLarge => Kept::TooLarge,
                 Content::NotKept => Kept::NotKept,

@@ -45,7 +45,8 @@ use std::time::Duration;
 /// ```
 pub struct Operation {
     pub(crate) client: Client,
-    pub(crate) state: Mutex<State>,
+    // Boxed: a handle is moved about, from task to task.
+    pub(crate) state: Box<Mutex<State>>,
     pub(crate) updates: Announcer,
     damage: Option<DecodeError>,
 }
@@ -156,7 +157,7 @@ impl Operation {
     fn new(client: Client, state: State, damage: Option<DecodeError>) -> Self {
         Operation {
             client,
-            state: Mutex::new(state),
+            state: Box::new(Mutex::new(state)),
             updates: Announcer::default(),
             damage,
         }
@@ -533,23 +534,21 @@ impl Operation {
             .keeper
             .open(&frozen.body, frozen, Part::Body)
             .map_err(about)?;
-        let Some(bytes) = opened else {
+        let Some(mut body) = opened else {
             return Err(about(Error::new(
                 ErrorKind::BodyNeeded,
                 "the journal does not keep this operation's body; supply it with `resume_with`",
             )));
         };
-        if Sha256::digest(&bytes)[..] != frozen.body_digest {
+        if Sha256::digest(&body)[..] != frozen.body_digest {
             return Err(about(Error::new(
                 ErrorKind::Damaged,
                 "the stored body is not the one that was begun with; nothing is sent",
             )));
         }
-        let mut bytes = bytes;
         if crate::planted::is(5) {
-            bytes.push(b' ');
+            body = [&body[..], b" "].concat().into();
         }
-        let body: Arc<[u8]> = bytes.into();
         state.body = Some(Arc::clone(&body));
         Ok(body)
     }
@@ -565,7 +564,8 @@ impl Drop for Operation {
         let current = |receipt: &Receipt| receipt.revision() == state.entry.progress.revision;
         if state.held.as_ref().is_some_and(current) {
             let progress = machine::release(&state.entry.progress, true);
-            client.let_go(&state.entry, &progress, Flush::Normal);
+            let Entry { slot, frozen, .. } = &state.entry;
+            client.let_go(*slot, frozen, &progress, Flush::Normal);
         }
     }
 }

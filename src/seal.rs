@@ -2,6 +2,7 @@
 
 use crate::entry::{Frozen, Kept};
 use crate::error::{Error, ErrorKind};
+use std::sync::Arc;
 
 /// What the journal keeps of a request's body and of its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +91,7 @@ impl Keeper {
     pub(crate) fn keep(
         &self,
         mode: Body,
-        bytes: &[u8],
+        bytes: &Arc<[u8]>,
         entry: &Frozen,
         part: Part,
         nonce: impl FnOnce() -> [u8; 32],
@@ -98,7 +99,7 @@ impl Keeper {
         #[cfg(not(feature = "sealing"))]
         let _ = (entry, part, nonce);
         match mode {
-            Body::Stored => Ok(Kept::Plain(bytes.to_vec())),
+            Body::Stored => Ok(Kept::Plain(Arc::clone(bytes))),
             Body::FingerprintOnly => Ok(Kept::NotKept),
             #[cfg(feature = "sealing")]
             Body::Sealed => self.seal(bytes, entry, part, nonce()).map(Kept::Sealed),
@@ -121,11 +122,14 @@ impl Keeper {
         kept: &Kept,
         entry: &Frozen,
         part: Part,
-    ) -> Result<Option<Vec<u8>>, Error> {
+    ) -> Result<Option<Arc<[u8]>>, Error> {
         match kept {
-            Kept::Plain(bytes) => Ok(Some(bytes.clone())),
+            Kept::Plain(bytes) => Ok(Some(Arc::clone(bytes))),
             #[cfg(feature = "sealing")]
-            Kept::Sealed(bytes) => self.unseal(bytes, entry, part).map(Some),
+            Kept::Sealed(bytes) => {
+                let bytes = self.unseal(bytes, entry, part)?;
+                Ok(Some(bytes.into()))
+            }
             #[cfg(not(feature = "sealing"))]
             Kept::Sealed(_) => {
                 let _ = (entry, part);

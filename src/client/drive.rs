@@ -2,7 +2,7 @@
 
 use super::lease::{Acquired, Mine, Wish};
 use super::{Asked, CredentialsError, Inner, is_framing};
-use crate::entry::{Entry, Phase, Progress, Receipt};
+use crate::entry::{Entry, Frozen, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Flush, JournalError, JournalErrorKind};
 use crate::machine::{self, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
@@ -13,6 +13,7 @@ use crate::planted;
 use crate::retry::budget::Budget;
 use crate::trace;
 use crate::update::Update;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A longer sleep is cut up, so that a laptop that was asleep notices when it wakes.
@@ -58,7 +59,8 @@ impl Inner {
 struct Ride<'a> {
     inner: &'a Inner,
     operation: &'a Operation,
-    entry: Entry,
+    slot: u64,
+    frozen: Arc<Frozen>,
     machine: Machine,
     origin: Origin,
     receipt: Option<Receipt>,
@@ -67,7 +69,7 @@ struct Ride<'a> {
     no_credentials: Option<CredentialsError>,
     sending: bool,
     /// A revision that the journal was told to write and has not answered for.
-    pending: Option<(Progress, Flush)>,
+    pending: Option<(Box<Progress>, Flush)>,
     /// How many attempts the journal knew of when we last wrote: more are somebody else's.
     noted: u32,
     /// The latest revision that the journal acknowledged.
@@ -94,10 +96,11 @@ impl<'a> Ride<'a> {
             .map_err(|error| operation.blame(error))?;
         let noted = entry.progress.attempts;
         let written = receipt.revision();
+        let (slot, frozen) = (entry.slot, Arc::clone(&entry.frozen));
         let machine = Machine::new(Task {
-            entry: entry.clone(),
             body: operation.body()?,
             profile: inner.profile_of(&entry)?,
+            entry,
             policy: inner.policy.clone(),
             flush_all: inner.flush_all,
             surely_unsent,
@@ -106,7 +109,8 @@ impl<'a> Ride<'a> {
         Ok(Ride {
             inner,
             operation,
-            entry,
+            slot,
+            frozen,
             machine,
             origin,
             receipt: Some(receipt),
@@ -134,11 +138,16 @@ impl<'a> Ride<'a> {
             let decision = self.machine.step(event, tick);
             event = match decision {
                 Decision::Record { progress, flush } => {
-                    let (progress, _) = self.pending.insert((*progress, flush));
-                    let written = match planted_write(self.inner, &self.entry, progress).await {
-                        Some(receipt) => Ok(receipt),
-                        None => self.inner.record(&self.entry, progress, flush).await,
-                    };
+                    let (progress, _) = self.pending.insert((progress, flush));
+                    let written =
+                        match planted_write(self.inner, self.slot, &self.frozen, progress).await {
+                            Some(receipt) => Ok(receipt),
+                            None => {
+                                self.inner
+                                    .record(self.slot, &self.frozen, progress, flush)
+                                    .await
+                            }
+                        };
                     let noted = self.pending.take().map(|(progress, _)| progress.attempts);
                     match written {
                         Ok(receipt) => {
@@ -146,7 +155,8 @@ impl<'a> Ride<'a> {
                             self.written = receipt.revision();
                             Event::Recorded(receipt)
                         }
-                        Err(error) => return self.not_recorded(error).await,
+                        // Boxed, as it is rare and large.
+                        Err(error) => return Box::pin(self.not_recorded(error)).await,
                     }
                 }
                 Decision::Send(permit) => self.send(permit).await,
@@ -231,7 +241,7 @@ impl<'a> Ride<'a> {
 
     /// Whether the frozen request, or the transport, sets this header.
     fn is_taken(&self, name: &str) -> bool {
-        let frozen = &self.entry.frozen;
+        let frozen = &self.frozen;
         let key = frozen
             .key_line
             .as_ref()
@@ -275,12 +285,12 @@ impl<'a> Ride<'a> {
     fn finish(&mut self, end: End) -> Result<Outcome, Error> {
         self.over = true;
         self.store_progress();
-        trace::finished(&self.entry.frozen.key, self.machine.progress());
+        trace::finished(&self.frozen.key, self.machine.progress());
         let error = match end {
             End::Settled => {
                 let phase = self.machine.progress().phase;
                 self.operation.updates.tell(&Update::Settled(phase));
-                self.inner.flights.forget_age(&self.entry.frozen.key);
+                self.inner.flights.forget_age(&self.frozen.key);
                 self.operation.client.reap_sometimes();
                 return match given_up(self.machine.progress()) {
                     None => Ok(self.outcome()),
@@ -313,8 +323,9 @@ impl<'a> Ride<'a> {
     fn outcome(&self) -> Outcome {
         let progress = self.machine.progress().clone();
         let entry = Entry {
+            slot: self.slot,
+            frozen: Arc::clone(&self.frozen),
             progress,
-            ..self.entry.clone()
         };
         let recovered = !self.operation.state().begun_here;
         match self.machine.last_response() {
@@ -384,7 +395,10 @@ impl<'a> Ride<'a> {
             progress.revision = current.progress.revision + 1;
             progress.epoch = current.progress.epoch + 1;
             progress.attempts = progress.attempts.max(current.progress.attempts);
-            match self.inner.record(&self.entry, &progress, Flush::Full).await {
+            let record = self
+                .inner
+                .record(self.slot, &self.frozen, &progress, Flush::Full);
+            match record.await {
                 Ok(_) => return self.finish(End::Settled).map(Some),
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
                 Err(error) => return self.unwritten(error).map(Some),
@@ -412,7 +426,7 @@ impl Drop for Ride<'_> {
         // A write that nobody waits for any more may never have been started: start it again. If it
         // was, this one bounces.
         if let Some((progress, flush)) = self.pending.take() {
-            self.inner.let_go(&self.entry, &progress, flush);
+            self.inner.let_go(self.slot, &self.frozen, &progress, flush);
             self.written = progress.revision;
         }
         if !self.machine.progress().phase.is_open() {
@@ -422,7 +436,8 @@ impl Drop for Ride<'_> {
         let mut progress = machine::release(self.machine.progress(), surely_unsent);
         // After a write that failed the machine is ahead of the journal.
         progress.revision = self.written + 1;
-        self.inner.let_go(&self.entry, &progress, Flush::Normal);
+        self.inner
+            .let_go(self.slot, &self.frozen, &progress, Flush::Normal);
         self.operation.state().entry.progress = progress;
     }
 }
@@ -440,10 +455,15 @@ pub(super) fn given_up(progress: &Progress) -> Option<Error> {
 }
 
 /// What a bug of the harness does in place of a write: see [`planted`].
-async fn planted_write(inner: &Inner, entry: &Entry, progress: &Progress) -> Option<Receipt> {
+async fn planted_write(
+    inner: &Inner,
+    slot: u64,
+    frozen: &Frozen,
+    progress: &Progress,
+) -> Option<Receipt> {
     let fake = || {
-        let (key, grade) = (entry.key().clone(), inner.journal.grade());
-        Receipt::new(key, entry.slot, progress.revision, grade)
+        let (key, grade) = (frozen.key.clone(), inner.journal.grade());
+        Receipt::new(key, slot, progress.revision, grade)
     };
     if planted::is(14) && !progress.phase.is_open() {
         return Some(fake());
@@ -451,21 +471,17 @@ async fn planted_write(inner: &Inner, entry: &Entry, progress: &Progress) -> Opt
     if !planted::is(6) && !planted::is(7) {
         return None;
     }
-    let now = inner
-        .journal
-        .load(entry.slot, entry.key().clone())
-        .await
-        .ok()??;
-    if now.progress.revision + 1 == progress.revision {
+    let load = inner.journal.load(slot, frozen.key.clone());
+    let revision = load.await.ok()??.progress.revision + 1;
+    if revision == progress.revision {
         return None;
     }
     if planted::is(7) {
-        let revision = now.progress.revision + 1;
-        let renewed = Progress {
+        let renewed = Box::new(Progress {
             revision,
             ..progress.clone()
-        };
-        let _ = inner.record(entry, &renewed, Flush::Full).await;
+        });
+        let _ = inner.record(slot, frozen, &renewed, Flush::Full).await;
     }
     Some(fake())
 }

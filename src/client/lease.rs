@@ -1,7 +1,7 @@
 //! Getting the right to drive an entry, writing to it, and letting it go.
 
 use super::Inner;
-use crate::entry::{Entry, Kept, Owner, Phase, Progress, Receipt};
+use crate::entry::{Entry, Frozen, Kept, Owner, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Flush, JournalError, JournalErrorKind, Liveness, Write};
 use crate::machine::{self, Claim};
@@ -125,7 +125,10 @@ impl Inner {
             }
         }
         let unsent = machine::release(&entry.progress, true);
-        match self.record(entry, &unsent, Flush::Full).await {
+        match self
+            .record(entry.slot, &entry.frozen, &unsent, Flush::Full)
+            .await
+        {
             Err(error) if error.kind() != JournalErrorKind::Stale => {
                 Err(operation.blame(error.into()))
             }
@@ -164,7 +167,10 @@ impl Inner {
             ..entry.clone()
         };
         let mut unheard = Unheard(Some((self, &claimed)));
-        let written = self.record(&claimed, &claimed.progress, Flush::Full).await;
+        let (slot, frozen) = (claimed.slot, &claimed.frozen);
+        let written = self
+            .record(slot, frozen, &claimed.progress, Flush::Full)
+            .await;
         unheard.0 = None;
         drop(unheard);
         match written {
@@ -200,30 +206,30 @@ impl Inner {
 
     pub(super) async fn record(
         &self,
-        entry: &Entry,
+        slot: u64,
+        frozen: &Frozen,
         progress: &Progress,
         flush: Flush,
     ) -> Result<Receipt, JournalError> {
-        self.journal
-            .record(self.written(entry, progress, flush))
-            .await
+        let write = self.written(slot, frozen, progress, flush);
+        self.journal.record(write).await
     }
 
     /// A progress as the journal keeps it: an answer is kept as the body is.
-    fn written(&self, entry: &Entry, progress: &Progress, flush: Flush) -> Write {
+    fn written(&self, slot: u64, frozen: &Frozen, progress: &Progress, flush: Flush) -> Write {
         let mut progress = progress.clone();
         if let Some(answer) = &mut progress.answer
             && let Kept::Plain(bytes) = &answer.body
         {
-            let mode = Keeper::mode_of(&entry.frozen.body);
+            let mode = Keeper::mode_of(&frozen.body);
             let kept = self
                 .keeper
-                .keep(mode, bytes, &entry.frozen, Part::Answer, || self.nonce());
+                .keep(mode, bytes, frozen, Part::Answer, || self.nonce());
             answer.body = kept.unwrap_or(Kept::NotKept);
         }
         Write {
-            slot: entry.slot,
-            key: entry.key().clone(),
+            slot,
+            key: frozen.key.clone(),
             expected: progress.revision - 1,
             progress,
             flush,
@@ -231,8 +237,8 @@ impl Inner {
     }
 
     /// Starts a write without waiting for it: a future that is dropped cannot await.
-    pub(crate) fn let_go(&self, entry: &Entry, progress: &Progress, flush: Flush) {
-        let write = self.written(entry, progress, flush);
+    pub(crate) fn let_go(&self, slot: u64, frozen: &Frozen, progress: &Progress, flush: Flush) {
+        let write = self.written(slot, frozen, progress, flush);
         let mut write = Box::pin(self.journal.record(write));
         let _ = write.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
@@ -272,7 +278,7 @@ impl Inner {
             Some(Kept::Lost) => Content::Lost,
             Some(Kept::TooLarge) => Content::TooLarge,
             Some(kept) => match self.keeper.open(kept, &entry.frozen, Part::Answer) {
-                Ok(Some(bytes)) => Content::Whole(bytes),
+                Ok(Some(bytes)) => Content::Whole(bytes.to_vec()),
                 Ok(None) => Content::NotKept,
                 Err(error) => return Err(operation.blame(error)),
             },
@@ -296,7 +302,7 @@ impl Drop for Unheard<'_> {
         if let Some((inner, claimed)) = self.0.take() {
             // Another's claim may have come first and have sent: never say that nothing was.
             let progress = machine::release(&claimed.progress, false);
-            inner.let_go(claimed, &progress, Flush::Normal);
+            inner.let_go(claimed.slot, &claimed.frozen, &progress, Flush::Normal);
         }
     }
 }

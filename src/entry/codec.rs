@@ -501,7 +501,7 @@ impl<'a> Reader<'a> {
     #[inline(never)]
     fn kept(&mut self) -> Kept {
         match self.byte() {
-            0 => Kept::Plain(self.sized().to_vec()),
+            0 => Kept::Plain(self.sized().into()),
             1 => Kept::Sealed(self.sized().to_vec()),
             2 => Kept::NotKept,
             3 => Kept::Lost,

@@ -198,7 +198,7 @@ pub fn sample(owner: Owner, principal: &str, intent: &str, generation: u32) -> E
         url: url.into(),
         fingerprint: Fingerprint::of(Method::Post, url, &headers, &body),
         headers,
-        body: Kept::Plain(body),
+        body: Kept::Plain(body.into()),
         body_digest: [7; 32],
         profile: "default".into(),
         begun_at: BEGUN,
@@ -222,7 +222,7 @@ pub fn step(entry: &Entry, phase: Phase) -> Write {
         progress.answer = Some(Answer {
             status: 201,
             headers: Headers::new(),
-            body: Kept::Plain(b"{\"id\":1}".to_vec()),
+            body: Kept::Plain(b"{\"id\":1}"[..].into()),
             replayed: Replayed::No,
             at: progress.seen_at,
         });

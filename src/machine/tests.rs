@@ -49,7 +49,7 @@ fn entry(profile: &Profile) -> Entry {
         url: "https://api.example.com/orders".into(),
         headers: Headers::new(),
         key_line: Some(("Idempotency-Key".into(), "k".into())),
-        body: Kept::Plain(b"{}".to_vec()),
+        body: Kept::Plain(b"{}"[..].into()),
         body_digest: [0; 32],
         fingerprint: Fingerprint::from_bytes([0; 32]),
         profile: profile.name().into(),

@@ -255,10 +255,9 @@ impl OperationBuilder {
     /// # Errors
     /// Every mistake in the request; another request under the same intent; a journal that cannot
     /// promise durability. Nothing was sent by this call in any of these cases.
-    pub async fn begin(self) -> Result<Operation, Error> {
-        // Boxed: a task that waits for its answer would otherwise keep room for the beginning.
-        let begun: BoxFuture<'static, Result<Operation, Error>> = Box::pin(self.commit());
-        begun.await
+    // Boxed: a task that waits for its answer would otherwise keep room for the beginning.
+    pub fn begin(self) -> BoxFuture<'static, Result<Operation, Error>> {
+        Box::pin(self.commit())
     }
 
     async fn commit(mut self) -> Result<Operation, Error> {
@@ -457,10 +456,11 @@ impl OperationBuilder {
             begun_at: inner.clock.now().wall,
         };
         let keep = self.keep.unwrap_or(inner.body);
+        let body = body.into();
         frozen.body = inner
             .keeper
             .keep(keep, &body, &frozen, Part::Body, || inner.nonce())?;
-        Ok((frozen, body.into()))
+        Ok((frozen, body))
     }
 
     /// This intent is taken: the same action if the request is the same, else a mistake.

@@ -19,7 +19,7 @@ fn frozen(body: Vec<u8>) -> Frozen {
         url: "https://a.example/orders?x=1".into(),
         headers: headers(&[("content-type", "application/json"), ("accept", "*/*")]),
         key_line: Some(("Idempotency-Key".into(), "\"k\"".into())),
-        body: Kept::Plain(body),
+        body: Kept::Plain(body.into()),
         body_digest: [9; 32],
         fingerprint: Fingerprint::from_bytes([8; 32]),
         profile: "default".into(),

@@ -38,7 +38,7 @@ pub async fn every_byte_comes_back(stage: &dyn Stage) -> Checked {
     let mut entry = sample(journal.owner(), "ann", "bytes", 0);
     if let Some(frozen) = Arc::get_mut(&mut entry.frozen) {
         let bytes: Vec<u8> = (0..300_000u32).map(|i| (i * 31 % 251) as u8).collect();
-        frozen.body = Kept::Plain(bytes);
+        frozen.body = Kept::Plain(bytes.into());
     }
     let mut entry = begin(&*journal, entry).await?;
     ensure(

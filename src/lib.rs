@@ -118,6 +118,7 @@
 //! | `json` | yes | `.json(&value)`, with sorted members, so that a re-run freezes the same bytes |
 //! | `sealing` | yes | [`Body::Sealed`]: bodies and answers encrypted under a key of yours |
 //! | `tracing` | yes | spans for every operation and attempt; the key only as its reference |
+//! | `facts` | yes | what each profile says about its provider, and where that was read |
 //! | `blocking` | no | a client for programs without an async runtime |
 //! | `conformance` | no | the suite that every journal must pass |
 //! | `browser` | no | IndexedDB, localStorage and `fetch` for pages; nothing natively |

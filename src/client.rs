@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind};
 use crate::journal::{Journal, Listing, Query, Reaped, Retention, Select};
 use crate::key::{Key, Reference};
 use crate::machine::may_have_left;
-use crate::message::Origin;
+use crate::message::{Origin, quoted};
 use crate::operation::{Operation, OperationBuilder};
 use crate::profile::Profile;
 use crate::retry::Policy;
@@ -284,8 +284,9 @@ impl Inner {
             Error::new(
                 ErrorKind::InvalidConfiguration,
                 format!(
-                    "the operation was begun with the profile {name}, which this client does not \
-                     know; give it to the builder with `profile`"
+                    "the operation was begun with the profile {}, which this client does not \
+                     know; give it to the builder with `profile`",
+                    quoted(name)
                 ),
             )
             .about(entry.reference())

@@ -67,7 +67,7 @@ impl Draft {
             url: url.into(),
             headers: self.headers.clone(),
             key_line: Some(("idempotency-key".into(), self.key.as_str().into())),
-            body: Kept::Plain(self.body.clone()),
+            body: Kept::Plain(self.body.clone().into()),
             body_digest: [0; 32],
             fingerprint: Fingerprint::from_bytes([0; 32]),
             profile: "default".into(),

@@ -105,7 +105,7 @@ fn an_answer_of_64_kib_is_kept_and_one_byte_more_is_not() {
         let response = Response::new(200, Headers::new(), body.clone());
         s.tell(Event::Answered(response));
         let expected = if kept {
-            Kept::Plain(body)
+            Kept::Plain(body.into())
         } else {
             Kept::NotKept
         };

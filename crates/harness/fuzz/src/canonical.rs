@@ -74,7 +74,7 @@ fn frozen(value: &Ordered<'_>) -> Option<Vec<u8>> {
     let mut begun = pin!(builder.json(value).begin());
     match begun.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Ok(operation)) => match &operation.entry().frozen.body {
-            Kept::Plain(bytes) => Some(bytes.clone()),
+            Kept::Plain(bytes) => Some(bytes.to_vec()),
             _ => None,
         },
         _ => None,

@@ -137,7 +137,7 @@ fn samples() -> Vec<Vec<u8>> {
         url: "https://api.example.com/orders?x=1".into(),
         headers: headers(),
         key_line: Some(("Idempotency-Key".into(), key.as_str().into())),
-        body: Kept::Plain(br#"{"amount":1}"#.to_vec()),
+        body: Kept::Plain(br#"{"amount":1}"#[..].into()),
         body_digest: [3; 32],
         fingerprint: Fingerprint::from_bytes([4; 32]),
         profile: "default".into(),
@@ -188,7 +188,7 @@ fn eventful(ready: &Progress) -> Progress {
         answer: Some(Answer {
             status: 201,
             headers: headers(),
-            body: Kept::Plain(b"paid".to_vec()),
+            body: Kept::Plain(b"paid"[..].into()),
             replayed: Replayed::Yes,
             at,
         }),

@@ -16,6 +16,7 @@ use samekey::{Key, Reference};
 use std::collections::{BTreeMap, HashMap};
 use std::future::pending;
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 
 type Name = (Scope, Box<str>, u32);
 
@@ -420,10 +421,11 @@ impl SimJournal {
         let world = &*world;
         Some(read(world, &world.hosts[host].disk))
     }
+}
 
-    fn owner_of(process: usize) -> Owner {
-        Owner(process as u128 + 1)
-    }
+/// The process behind an owner.
+pub(crate) fn process_of(owner: Owner) -> Option<usize> {
+    usize::try_from(owner.0 as u64).ok()?.checked_sub(1)
 }
 
 /// An answer at once, or none ever: the process is dead.
@@ -440,7 +442,9 @@ impl Journal for SimJournal {
     }
 
     fn owner(&self) -> Owner {
-        SimJournal::owner_of(self.process)
+        // Owners are known to the whole program, in which other worlds run beside this one.
+        let world = Arc::as_ptr(&self.world) as usize as u128;
+        Owner(world << 64 | (self.process as u128 + 1))
     }
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
@@ -505,10 +509,9 @@ impl Journal for SimJournal {
 
     fn liveness(&self, owner: Owner) -> BoxFuture<'_, Result<Liveness, JournalError>> {
         Box::pin(async move {
-            now_or_never(self.read(|world, _| {
-                let process = usize::try_from(owner.0).unwrap_or(1).saturating_sub(1);
-                Ok(world.liveness(process))
-            }))
+            now_or_never(
+                self.read(|world, _| Ok(world.liveness(process_of(owner).unwrap_or_default()))),
+            )
             .await
         })
     }

@@ -1,6 +1,6 @@
 //! The judges. They look at the wire, at the disk and at what people were told, never inside.
 
-use super::disk::Before;
+use super::disk::{Before, process_of};
 use super::net::Packet;
 use super::rng::Quick;
 use super::world::World;
@@ -596,7 +596,11 @@ impl World {
         monitor.note(*now, &numbers, || {
             format!(
                 "deed {deed} is {:?}, revision {}, owner {}, {} attempts, maybe {}",
-                after.phase, after.revision, after.owner.0, after.attempts, after.maybe_applied
+                after.phase,
+                after.revision,
+                after.owner.0 as u64,
+                after.attempts,
+                after.maybe_applied
             )
         });
         if after.recent.len() > REMEMBERED_ATTEMPTS {
@@ -734,8 +738,8 @@ impl World {
                 );
                 problems.push(("I8", watch.deed, what));
             }
-            let owner = usize::try_from(row.entry.progress.owner.0).unwrap_or(0);
-            let held = owner > 0 && self.living.contains(&(owner - 1));
+            let owner = process_of(row.entry.progress.owner);
+            let held = owner.is_some_and(|owner| self.living.contains(&owner));
             if held && watch.nobody_knows {
                 stuck += u64::from(self.calm && phase.is_open());
                 continue;

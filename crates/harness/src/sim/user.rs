@@ -1,6 +1,7 @@
 //! People: they click, click again, cancel, switch accounts, look things up and try again later.
 
 use super::config::Fault;
+use super::disk::process_of;
 use super::executor::sleep;
 use super::world::{Shared, World, lock};
 use samekey::entry::{Liveness, Phase};
@@ -215,11 +216,8 @@ impl World {
         let disk = &self.hosts[self.processes[process].host].disk;
         let row = disk.by_key.get(&operation.key());
         let row = row.and_then(|slot| disk.rows.get(slot));
-        let owner = row.map_or(0, |row| row.entry.progress.owner.0);
-        let driven = owner
-            .checked_sub(1)
-            .and_then(|owner| usize::try_from(owner).ok())
-            .is_some_and(|owner| self.liveness(owner) == Liveness::Alive);
+        let owner = row.and_then(|row| process_of(row.entry.progress.owner));
+        let driven = owner.is_some_and(|owner| self.liveness(owner) == Liveness::Alive);
         !driven || self.rng.chance(1_000)
     }
 }

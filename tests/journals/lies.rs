@@ -184,7 +184,7 @@ impl Lying {
             Lie::CutsBodies => {
                 let cut = |frozen: &mut Frozen| {
                     if let Kept::Plain(bytes) = &mut frozen.body {
-                        bytes.truncate(65_536);
+                        *bytes = bytes[..bytes.len().min(65_536)].into();
                     }
                 };
                 self.memory.begin(refrozen(entry, cut)).await

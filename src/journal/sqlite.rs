@@ -443,11 +443,9 @@ impl Journal for SqliteJournal {
         Box::pin(async move {
             // Where the last call stopped; the end of the journal starts the next round.
             let after = self.shared.reaped_to.load(Ordering::Relaxed);
-            let found = self
+            let (found, reached) = self
                 .read(move |connection| rows::over(connection, after, &retention))
                 .await?;
-            let full = found.len() >= retention.batch as usize;
-            let reached = found.last().copied().filter(|_| full).unwrap_or(0);
             self.shared.reaped_to.store(reached, Ordering::Relaxed);
             if found.is_empty() {
                 return Ok(Reaped::default());

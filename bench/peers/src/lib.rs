@@ -19,7 +19,7 @@ pub fn client() -> Result<reqwest::Client, String> {
         .referer(false)
         .connect_timeout(Duration::from_secs(5))
         .pool_idle_timeout(Duration::from_secs(50))
-        .pool_max_idle_per_host(64)
+        .pool_max_idle_per_host(1024)
         .build()
         .map_err(|e| format!("no HTTP client: {e}"))
 }

@@ -369,24 +369,45 @@ pub(super) fn unfinished_add_up(connection: &Connection) -> Result<bool> {
     Ok(counted == listed)
 }
 
-/// Slots after `after` that look as if their time were over.
-pub(super) fn over(connection: &Connection, after: u64, retention: &Retention) -> Result<Vec<u64>> {
+/// How many slots one call of [`over`] looks at: what an operation costs must not grow with the
+/// journal.
+const LOOK: u64 = 2048;
+
+/// Slots after `after` that look as if their time were over, and where to go on: 0 at the end.
+pub(super) fn over(
+    connection: &Connection,
+    after: u64,
+    retention: &Retention,
+) -> Result<(Vec<u64>, u64)> {
     let before = |kept: Duration| signed(retention.now.before(kept).as_millis());
+    let last: Option<i64> = connection
+        .prepare_cached("SELECT max(slot) FROM entries")?
+        .query_row([], |row| row.get(0))?;
+    let until = after.saturating_add(LOOK);
     let mut statement = connection.prepare_cached(
         "SELECT slot FROM entries
-         WHERE slot > ?1 AND ((state = 3 AND ended <= ?2) OR (state = 4 AND ended <= ?3))
-         ORDER BY slot LIMIT ?4",
+         WHERE slot > ?1 AND slot <= ?2
+             AND ((state = 3 AND ended <= ?3) OR (state = 4 AND ended <= ?4))
+         ORDER BY slot LIMIT ?5",
     )?;
     let slots = statement.query_map(
         params![
             signed(after),
+            signed(until),
             before(retention.settled),
             before(retention.settled.saturating_add(retention.tombstones)),
             i64::from(retention.batch),
         ],
         |row| row.get(0).map(unsigned),
     )?;
-    slots.collect()
+    let found = slots.collect::<Result<Vec<u64>>>()?;
+    let full = found.len() >= retention.batch as usize;
+    let reached = match found.last() {
+        Some(last) if full => *last,
+        _ if until >= last.map_or(0, unsigned) => 0,
+        _ => until,
+    };
+    Ok((found, reached))
 }
 
 /// Erases an entry down to its tombstone: the same encoding, with nothing left in it.

@@ -22,6 +22,11 @@ use std::time::Duration;
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
+/// From how many jobs at once a batch waits for more before it is begun, how long for each of them,
+/// and at most: where many are under way, each sync then serves more of them.
+const CROWD: usize = 4;
+const LINGER: Duration = Duration::from_micros(40);
+const LONGEST_LINGER: Duration = Duration::from_micros(1500);
 /// Pages in the log before they are copied into the journal.
 const CHECKPOINT: i64 = 1000;
 /// How many pages may have been written before the log's length is looked at again.
@@ -76,6 +81,7 @@ impl Writer {
     pub(super) fn run(mut self, jobs: &Receiver<Job>, back: &Sender<Job>) {
         let mut batch = Vec::new();
         let mut closing = false;
+        let mut crowd = 0;
         while !closing {
             match jobs.recv_timeout(BEAT) {
                 Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => break,
@@ -87,6 +93,9 @@ impl Writer {
                     continue;
                 }
             }
+            if crowd >= CROWD {
+                linger(crowd);
+            }
             while batch.len() < BATCH && !closing {
                 match jobs.try_recv() {
                     Ok(Job::Close) => closing = true,
@@ -94,6 +103,7 @@ impl Writer {
                     Err(_) => break,
                 }
             }
+            crowd = batch.len();
             self.proof.beat_if_due();
             self.settle(&mut batch);
             for job in batch.drain(..) {
@@ -264,6 +274,15 @@ impl Writer {
             let _ = self.connection.close();
         }
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the writer's own thread waits for the disk, not for the clock"
+)]
+fn linger(crowd: usize) {
+    let jobs = u32::try_from(crowd).unwrap_or(u32::MAX);
+    std::thread::sleep(LINGER.saturating_mul(jobs).min(LONGEST_LINGER));
 }
 
 fn refuse_on_error(batch: &mut [Job], committed: Result<(), JournalError>) {

@@ -57,7 +57,7 @@ impl Default for HttpTransportBuilder {
             roots: Vec::new(),
             connect_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(50),
-            max_idle_per_host: 64,
+            max_idle_per_host: 1024,
             max_response_bytes: 1024 * 1024,
             prior_knowledge: false,
             proxies: true,
@@ -97,7 +97,8 @@ impl HttpTransportBuilder {
         self
     }
 
-    /// How many connections per host are kept without use. Default: 64; 0 turns keeping off.
+    /// How many connections per host are kept without use; 0 turns keeping off. Default: 1024, so that
+    /// hundreds of operations at once do not each open one anew.
     #[must_use]
     pub fn max_idle_per_host(mut self, most: usize) -> Self {
         self.max_idle_per_host = most;

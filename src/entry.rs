@@ -391,10 +391,21 @@ impl Progress {
         answered.unwrap_or_default().max(self.seen_at)
     }
 
-    /// Notes how an attempt ended, forgetting the oldest if there are too many.
+    /// Notes how an attempt ended, forgetting the oldest if there are too many; but not the only one
+    /// that was answered, which shows that something left.
     pub fn note_attempt(&mut self, attempt: Attempt) {
         if self.recent.len() == REMEMBERED_ATTEMPTS {
-            self.recent.remove(0);
+            let answered = |attempt: &&Attempt| attempt.status.is_some();
+            let only = self
+                .recent
+                .iter()
+                .chain([&attempt])
+                .filter(answered)
+                .count()
+                == 1;
+            let oldest =
+                usize::from(only && self.recent.first().is_some_and(|it| it.status.is_some()));
+            self.recent.remove(oldest);
         }
         self.recent.push(attempt);
     }

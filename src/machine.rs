@@ -535,6 +535,16 @@ impl Machine {
             return self.window_closed(tick);
         }
         let fits = pause.wait <= self.time_left(tick.now);
+        if polling
+            && !fits
+            && self
+                .run
+                .window
+                .is_closed(&self.progress, &self.policy, tick.now)
+        {
+            // A job that outlasts its key's window is a person's to look at; resuming asks again.
+            return self.attend(Reason::Exhausted);
+        }
         if (pause.hinted && pause.wait > self.policy.defer_above)
             || (!fits && (pause.hinted || polling))
         {

@@ -467,6 +467,14 @@ impl Operation {
             .after(state.entry.progress.attempts, state.maybe_sent)
     }
 
+    /// The same where the journal could not be looked at, or written: others may have sent it since,
+    /// and that nothing left cannot be said.
+    pub(crate) fn unseen(&self, error: Error) -> Error {
+        let error = self.blame(error);
+        let attempts = error.attempts();
+        error.after(attempts, true)
+    }
+
     /// Writes what a person decided, over whatever a driver writes meanwhile.
     ///
     /// The receipt of our begin is taken first: from here on nobody sends on its strength, so what it
@@ -511,7 +519,7 @@ impl Operation {
                     return Ok(phase);
                 }
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
-                Err(error) => return Err(self.blame(error.into())),
+                Err(error) => return Err(self.unseen(error.into())),
             }
         }
     }

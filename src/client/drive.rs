@@ -355,7 +355,7 @@ impl<'a> Ride<'a> {
         if final_word {
             return self.unwritten(error).map(Some);
         }
-        Err(self.operation.blame(error.into()))
+        Err(self.operation.unseen(error.into()))
     }
 
     /// A final answer that the journal could not take.

@@ -130,7 +130,7 @@ impl Inner {
             .await
         {
             Err(error) if error.kind() != JournalErrorKind::Stale => {
-                Err(operation.blame(error.into()))
+                Err(operation.unseen(error.into()))
             }
             _ => Ok(Held::Again),
         }
@@ -145,7 +145,7 @@ impl Inner {
             self.journal
                 .liveness(owner)
                 .await
-                .map_err(|error| operation.blame(error.into()))?
+                .map_err(|error| operation.unseen(error.into()))?
         } else {
             Liveness::Dead
         };
@@ -184,7 +184,7 @@ impl Inner {
                 })))
             }
             Err(error) if error.kind() == JournalErrorKind::Stale => Ok(Claimed::Again),
-            Err(error) => Err(operation.blame(error.into())),
+            Err(error) => Err(operation.unseen(error.into())),
         }
     }
 
@@ -193,14 +193,11 @@ impl Inner {
         let (slot, key) = operation.handle();
         match self.journal.load(slot, key).await {
             Ok(Some(entry)) => Ok(entry),
-            Ok(None) => Err(unseen(
-                operation,
-                Error::new(
-                    ErrorKind::NotFound,
-                    "the journal no longer has this operation: it was settled and reaped, or forgotten",
-                ),
-            )),
-            Err(error) => Err(unseen(operation, error.into())),
+            Ok(None) => Err(operation.unseen(Error::new(
+                ErrorKind::NotFound,
+                "the journal no longer has this operation: it was settled and reaped, or forgotten",
+            ))),
+            Err(error) => Err(operation.unseen(error.into())),
         }
     }
 
@@ -324,14 +321,6 @@ enum Claimed {
     Held,
     Closed,
     Again,
-}
-
-/// Why an entry could not be looked at. Others may have sent it since: that nothing left cannot be
-/// said.
-fn unseen(operation: &Operation, error: Error) -> Error {
-    let error = operation.blame(error);
-    let attempts = error.attempts();
-    error.after(attempts, true)
 }
 
 fn other_scope(entry: &Entry, inner: &Inner) -> Error {

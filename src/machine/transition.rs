@@ -93,7 +93,8 @@ pub fn may_have_left(progress: &Progress) -> bool {
             .iter()
             .any(|attempt| attempt.status.is_some())
     };
-    progress.maybe_applied || progress.answer.is_some() || answered()
+    // Whoever was sent elsewhere was answered, too.
+    progress.maybe_applied || progress.answer.is_some() || progress.hops > 0 || answered()
 }
 
 /// Lets an open entry go in an orderly way, so that anyone may take it at once.

@@ -25,6 +25,14 @@ const AFTER: &[Part] = &[
         run: |_| crate::proof::short(),
     },
     Part {
+        name: "torture",
+        run: |_| crate::torture::short(),
+    },
+    Part {
+        name: "pages",
+        run: crate::pages::run,
+    },
+    Part {
         name: "checkout",
         run: |_| example("checkout"),
     },

@@ -11,7 +11,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Stop> {
 }
 
 /// The short run of every test: some minutes, every arm, every twin.
-#[expect(dead_code, reason = "the proof part of the tests takes it up")]
 pub(crate) fn short() -> Outcome {
     torture(&[])
 }

@@ -498,3 +498,46 @@ fn the_margin_of_a_short_window_is_an_attempt_and_two_seconds() {
     let policy = Policy::new().attempt_timeout(10 * SECOND);
     assert_eq!(window::margin(60 * SECOND, &policy), 12 * SECOND);
 }
+
+/// Simulation, seed 4430: a job that never ended was parked again and again.
+#[test]
+fn a_job_that_outlasts_the_window_asks_for_a_person() {
+    let parked = |passed: Duration| {
+        let mut s = Scenario::plain();
+        s.drive();
+        s.tell_and_wait(answer(202, &[("location", "/jobs/7")]));
+        s.pass(passed);
+        s.tell(answer(202, &[("retry-after", "9")]));
+        s.phase()
+    };
+    assert_eq!(parked(Duration::from_secs(3_600)), Phase::Deferred);
+    let over = parked(Duration::from_secs(25 * 3_600));
+    assert_eq!(over, Phase::Attention(Reason::Exhausted));
+}
+
+/// Simulation, seed 4396: the only attempt that arrived was forgotten among those that did not.
+#[test]
+fn that_something_left_is_not_forgotten_among_many_attempts() {
+    let mut progress = entry(&Profile::default()).progress;
+    progress.maybe_applied = false;
+    assert!(!may_have_left(&progress));
+    let attempt = |number, status| Attempt {
+        number,
+        ended_at: Timestamp::default(),
+        took: SECOND,
+        status,
+        reason: "".into(),
+    };
+    progress.note_attempt(attempt(1, Some(503)));
+    (2..100).for_each(|number| progress.note_attempt(attempt(number, None)));
+    assert!(may_have_left(&progress));
+    assert_eq!(progress.recent.last().map(|last| last.number), Some(99));
+
+    let mut moved = entry(&Profile::default()).progress;
+    moved.maybe_applied = false;
+    moved.hops = 1;
+    assert!(
+        may_have_left(&moved),
+        "whoever was sent elsewhere was there"
+    );
+}

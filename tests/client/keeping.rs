@@ -44,7 +44,7 @@ fn kept(world: &World) -> Vec<u8> {
             .flatten()
         {
             match kept {
-                Kept::Plain(plain) => bytes.extend_from_slice(plain),
+                Kept::Plain(plain) => bytes.extend_from_slice(&plain),
                 Kept::Sealed(sealed) => bytes.extend(sealed),
                 _ => {}
             }

@@ -215,15 +215,15 @@ pub(crate) fn content(bytes: &[u8]) -> Value {
 
 fn kept(kept: &Kept, reveal: bool) -> KeptBody {
     let (word, bytes) = match kept {
-        Kept::Plain(bytes) => ("stored", Some(bytes)),
-        Kept::Sealed(bytes) => ("sealed", Some(bytes)),
+        Kept::Plain(bytes) => ("stored", Some(bytes.len())),
+        Kept::Sealed(bytes) => ("sealed", Some(bytes.len())),
         Kept::Lost => ("lost", None),
         Kept::TooLarge => ("too-large", None),
         _ => ("fingerprint", None),
     };
     KeptBody {
         kept: word,
-        bytes: bytes.map(Vec::len),
+        bytes,
         content: match kept {
             Kept::Plain(bytes) if reveal => Some(content(bytes)),
             _ => None,

@@ -2,9 +2,9 @@
 //! must hold for any bytes at all.
 //!
 //! A [`Target`] is a pure function over bytes. `cargo test` runs its corpus, every input that once
-//! failed included, and a short seeded campaign; `cargo xtask fuzz` runs a long one, guided by
-//! coverage where that can be built. Each target has a twin with a planted bug, and the same campaign
-//! has to find it.
+//! failed included, and a short seeded campaign; `cargo xtask fuzz` runs a long one. What behaves in a new
+//! way joins the corpus of the run; coverage is not measured. Each target has a twin with a planted bug,
+//! and the same campaign has to find it.
 #![forbid(unsafe_code)]
 
 mod canonical;

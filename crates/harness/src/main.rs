@@ -28,7 +28,7 @@ fn main() -> ExitCode {
                 number("--ops").unwrap_or(1_000_000),
             ),
         },
-        Some("planted") => planted(number("--ops").unwrap_or(60_000)),
+        Some("planted") => planted(number("--ops").unwrap_or(1_000_000)),
         Some("small") => {
             let full = arguments.iter().any(|argument| argument == "--full");
             small(number("--seeds").unwrap_or(if full { 1 } else { 4 }), full)

@@ -74,6 +74,8 @@ fn main() -> Result<(), String> {
             .map_err(|e| e.to_string())?;
         Ok::<_, String>((Arc::new(queue), worker))
     })?;
+    // It spawns tasks when it goes.
+    let _within = runtime.enter();
     let body = gauge::body();
     let one = move |number: u64| {
         let mut payload = number.to_le_bytes().to_vec();
@@ -88,8 +90,6 @@ fn main() -> Result<(), String> {
         }
     };
     let served = gauge::serve(&runtime, one, gauge::unknown);
-    // It spawns a task when it goes.
-    let _inside = runtime.enter();
     drop(worker);
     served
 }

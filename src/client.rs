@@ -210,8 +210,9 @@ impl Client {
         }
     }
 
-    /// Turns what was settled long ago into tombstones, a small batch at a time. A client does
-    /// this now and then by itself.
+    /// Turns what was settled long ago into tombstones, a small batch at a time: the SQLite journal
+    /// looks at some thousand entries and goes on from there in the next call. A client does this now
+    /// and then by itself.
     ///
     /// # Errors
     /// If the journal cannot be written.

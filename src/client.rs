@@ -15,7 +15,7 @@ pub(crate) use lease::Wish;
 use crate::clock::{Clock, Dice};
 use crate::entry::{Entry, Grade, Scope};
 use crate::error::{Error, ErrorKind};
-use crate::journal::{Journal, Listing, Query, Reaped, Retention, Select};
+use crate::journal::{Journal, JournalError, Listing, Query, Reaped, Retention, Select};
 use crate::key::{Key, Reference};
 use crate::machine::may_have_left;
 use crate::message::{Origin, quoted};
@@ -24,7 +24,7 @@ use crate::profile::Profile;
 use crate::retry::Policy;
 use crate::retry::budget::Budget;
 use crate::seal::{Body, Keeper};
-use crate::seam::Map;
+use crate::seam::{BoxFuture, Map};
 use crate::transport::Transport;
 use flight::Flights;
 use std::fmt;
@@ -147,40 +147,39 @@ impl Client {
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub async fn unfinished(&self) -> Result<Vec<Operation>, Error> {
-        self.list(Select::Unfinished).await
+    pub fn unfinished(&self) -> BoxFuture<'_, Result<Vec<Operation>, Error>> {
+        self.list(Select::Unfinished)
     }
 
     /// What a person has to look at, oldest first.
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub async fn attention(&self) -> Result<Vec<Operation>, Error> {
-        self.list(Select::Attention).await
+    pub fn attention(&self) -> BoxFuture<'_, Result<Vec<Operation>, Error>> {
+        self.list(Select::Attention)
     }
 
     /// The operations of this scope in such a phase, oldest first.
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub async fn list(&self, select: Select) -> Result<Vec<Operation>, Error> {
+    pub fn list(&self, select: Select) -> BoxFuture<'_, Result<Vec<Operation>, Error>> {
         let scope = Some(self.0.scope.clone());
         let query = Query {
             scope,
             select,
             ..Query::default()
         };
-        Ok(self.handles(self.0.journal.list(query).await?))
+        self.handles(self.0.journal.list(query))
     }
 
     /// Every operation of this scope with this reference. Two are possible, if rarely: show both.
     ///
     /// # Errors
     /// If the journal cannot be read.
-    pub async fn find(&self, reference: Reference) -> Result<Vec<Operation>, Error> {
+    pub fn find(&self, reference: Reference) -> BoxFuture<'_, Result<Vec<Operation>, Error>> {
         let scope = (!crate::planted::is(22)).then(|| self.0.scope.clone());
-        let found = self.0.journal.find(reference, scope).await?;
-        Ok(self.handles(found))
+        self.handles(self.0.journal.find(reference, scope))
     }
 
     /// The one operation of this scope with this reference.
@@ -253,16 +252,21 @@ impl Client {
         }));
     }
 
-    fn handles(&self, listing: Listing) -> Vec<Operation> {
-        let sound = listing
-            .entries
-            .into_iter()
-            .map(|entry| Operation::found(self.clone(), entry));
-        let damaged = listing
-            .damaged
-            .into_iter()
-            .map(|damage| Operation::damaged(self.clone(), damage));
-        sound.chain(damaged).collect()
+    fn handles<'a>(
+        &'a self,
+        asked: BoxFuture<'a, Result<Listing, JournalError>>,
+    ) -> BoxFuture<'a, Result<Vec<Operation>, Error>> {
+        Box::pin(async move {
+            let listing = asked.await?;
+            let mut handles = Vec::new();
+            for entry in listing.entries {
+                handles.push(Operation::found(self.clone(), entry));
+            }
+            for damage in listing.damaged {
+                handles.push(Operation::damaged(self.clone(), damage));
+            }
+            Ok(handles)
+        })
     }
 }
 

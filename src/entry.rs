@@ -12,7 +12,7 @@ pub use codec::{DecodeError, FORMAT};
 use crate::fingerprint::Fingerprint;
 use crate::key::{Key, Reference};
 use crate::message::{Headers, Method, quoted};
-use crate::retry::classify::{Once, Reason, Replayed};
+use crate::retry::classify::{Complete, Once, Reason, Replayed};
 use crate::time::Timestamp;
 use std::fmt;
 use std::sync::Arc;
@@ -166,6 +166,8 @@ pub struct Frozen {
     pub profile: Box<str>,
     /// When it was minted.
     pub begun_at: Timestamp,
+    /// What a success must bring with it.
+    pub complete: Complete,
 }
 
 impl fmt::Debug for Frozen {
@@ -309,7 +311,8 @@ pub struct Progress {
     pub owner: Owner,
     /// Counts the drivers.
     pub epoch: u64,
-    /// How many attempts were made; after a crash it may be one too many, never one too few.
+    /// How many attempts were made; after a crash it may be one too many, never one too few. A power cut
+    /// may take back those since the last full flush: nothing that is promised depends on it.
     pub attempts: u32,
     /// The latest of them.
     pub recent: Vec<Attempt>,
@@ -408,6 +411,29 @@ impl Progress {
             self.recent.remove(oldest);
         }
         self.recent.push(attempt);
+    }
+}
+
+/// What a write replaces: a revision, and whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The revision.
+    pub revision: u64,
+    /// Who drives the entry.
+    pub owner: Owner,
+    /// Which driver that is.
+    pub epoch: u64,
+}
+
+impl Expected {
+    /// What replaces `progress` must expect this.
+    #[must_use]
+    pub fn of(progress: &Progress) -> Expected {
+        Expected {
+            revision: progress.revision,
+            owner: progress.owner,
+            epoch: progress.epoch,
+        }
     }
 }
 

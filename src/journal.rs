@@ -24,7 +24,7 @@ pub mod stores {
 }
 
 use crate::entry::{DecodeError, Entry, Grade, Owner, Phase, Progress, Scope};
-pub use crate::entry::{Flush, Liveness, Receipt};
+pub use crate::entry::{Expected, Flush, Liveness, Receipt};
 use crate::key::{Key, Reference};
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
 use crate::time::Timestamp;
@@ -49,9 +49,11 @@ pub trait Journal: MaybeSend + MaybeSync {
     /// leaves is let go ([`machine::release`](crate::machine::release)): nobody would drive it.
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>>;
 
-    /// Replaces an entry's progress, if its revision is still the one that `write` expects.
+    /// Replaces an entry's progress, if its revision, owner and epoch are still what `write` expects.
     ///
-    /// The stored revision becomes `write.progress.revision`, which is `expected + 1`.
+    /// The stored revision becomes `write.progress.revision`, which is the expected one plus one. A
+    /// revision alone would not do: of two drivers that write the same number one is refused, and what
+    /// that one writes next must not replace the other's.
     ///
     /// # Errors
     /// [`JournalErrorKind::Stale`] if somebody else wrote in between; nothing is changed then.
@@ -139,8 +141,8 @@ pub struct Write {
     pub slot: u64,
     /// Its key.
     pub key: Key,
-    /// The revision that is replaced.
-    pub expected: u64,
+    /// What is replaced.
+    pub expected: Expected,
     /// What replaces it.
     pub progress: Progress,
     /// How hard.

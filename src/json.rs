@@ -328,30 +328,41 @@ fn unquoted(string: &[u8]) -> String {
         .get(1..string.len().saturating_sub(1))
         .unwrap_or_default();
     let inner = String::from_utf8_lossy(inner);
-    let mut units: Vec<u16> = Vec::with_capacity(inner.len());
-    let mut chars = inner.chars();
-    let mut buffer = [0; 2];
+    let (mut text, mut chars, mut high) = (String::new(), inner.chars(), None::<u32>);
     while let Some(c) = chars.next() {
-        let c = match c {
-            '\\' => match chars.next() {
-                Some('b') => '\u{8}',
-                Some('f') => '\u{c}',
-                Some('n') => '\n',
-                Some('r') => '\r',
-                Some('t') => '\t',
-                Some('u') => {
-                    let digits: String = chars.by_ref().take(4).collect();
-                    units.push(u16::from_str_radix(&digits, 16).unwrap_or(0xfffd));
-                    continue;
+        let mut code = u32::from(c);
+        if c == '\\' {
+            code = match chars.next().unwrap_or(c) {
+                'b' => 8,
+                'f' => 12,
+                'n' => 10,
+                'r' => 13,
+                't' => 9,
+                'u' => {
+                    let digits = chars.by_ref().take(4);
+                    digits.fold(0, |code, c| code * 16 + c.to_digit(16).unwrap_or(0))
                 }
-                Some(other) => other,
-                None => break,
-            },
-            plain => plain,
-        };
-        units.extend_from_slice(c.encode_utf16(&mut buffer));
+                other => u32::from(other),
+            };
+        }
+        // Two halves make a character; one alone makes none.
+        match (high.take(), code) {
+            (Some(first), 0xdc00..0xe000) => {
+                code = 0x10000 + ((first - 0xd800) << 10) + (code - 0xdc00);
+            }
+            (Some(_), _) => text.push('\u{fffd}'),
+            _ => {}
+        }
+        if (0xd800..0xdc00).contains(&code) {
+            high = Some(code);
+        } else {
+            text.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+        }
     }
-    String::from_utf16_lossy(&units)
+    if high.is_some() {
+        text.push('\u{fffd}');
+    }
+    text
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::sync::Arc;
 
 /// The longest key that any store or profile takes.
 const MAX_KEY: usize = 255;
@@ -17,16 +18,15 @@ const MAX_KEY: usize = 255;
 /// assert_eq!(key.as_str(), "07070707-0707-4707-8707-070707070707");
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(Box<str>);
+pub struct Key(Arc<str>);
 
 impl Key {
     /// A UUIDv4 from 16 bytes of the operating system's randomness.
     #[must_use]
     pub fn from_random(bytes: [u8; 16]) -> Key {
-        Key(uuid::Builder::from_random_bytes(bytes)
-            .into_uuid()
-            .to_string()
-            .into())
+        let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
+        let mut text = uuid::Uuid::encode_buffer();
+        Key(Arc::from(&*uuid.hyphenated().encode_lower(&mut text)))
     }
 
     /// Takes over a key that somebody else minted, byte for byte.
@@ -153,14 +153,12 @@ impl Reference {
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        for (at, digit) in self.digits().to_ascii_uppercase().chars().enumerate() {
-            if at == 4 || at == 8 {
-                text.push('-');
-            }
-            text.push(digit);
+        let mut text = self.digits();
+        text.make_ascii_uppercase();
+        text.push(self.check());
+        for at in [12, 8, 4] {
+            text.insert(at, '-');
         }
-        text.extend(['-', self.check()]);
         f.pad(&text)
     }
 }

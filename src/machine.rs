@@ -35,7 +35,7 @@
 //! #     method: Method::Post, url: "https://api.example.com/orders".into(),
 //! #     headers: Headers::new(), key_line: None, body: Kept::Plain([].into()), body_digest: [0; 32],
 //! #     fingerprint: Fingerprint::from_bytes([0; 32]), profile: "default".into(),
-//! #     begun_at: Timestamp::default(),
+//! #     begun_at: Timestamp::default(), complete: Default::default(),
 //! # };
 //! # let day = std::time::Duration::from_secs(86_400);
 //! # let progress = Progress::ready(Owner(1), Timestamp::default(), day, WindowSource::Assumed);
@@ -82,7 +82,7 @@ use crate::entry::{Answer, Attempt, Flush, Frozen, Kept, Owner, Phase, Progress,
 use crate::message::{Content, Failure, FailureKind, Method, Response, Sent};
 use crate::profile::Profile;
 use crate::retry::classify::{
-    self, Action, Again, Applied, Context, Once, Reason, Replayed, Verdict,
+    self, Action, Again, Applied, Complete, Context, Once, Reason, Replayed, Verdict,
 };
 use crate::retry::{Policy, backoff, retry_after};
 use crate::time::{Now, Timestamp};
@@ -369,9 +369,12 @@ impl Machine {
             Some(_) => classify::polled(&response, &context),
             None => classify::answer(&response, &context),
         };
+        let complete = &self.frozen.complete;
+        let verdict = classify::completed(verdict, &response, complete, &context);
         // A login page cut short is no success either.
         let page = classify::is_page(&response, &self.profile);
-        if response.is_success() && response.content == Content::Lost && !page {
+        let settles = *complete == Complete::Status && !page;
+        if response.is_success() && response.content == Content::Lost && settles {
             self.run.lost_success = Some(response.clone());
         }
         let status = Some(response.status);
@@ -532,6 +535,8 @@ impl Machine {
                 .window
                 .closes_within(pause.wait, &self.progress, &self.policy, tick.now)
         {
+            // What was surely not sent may begin a new window, but not sooner than the server asked.
+            self.progress.not_before = pause.hinted.then_some(until);
             return self.window_closed(tick);
         }
         let fits = pause.wait <= self.time_left(tick.now);

@@ -190,10 +190,7 @@ impl Origin {
     /// journal.
     pub fn of(url: &str) -> Result<Origin, InvalidMessage> {
         let refuse = |why: &str| InvalidMessage(format!("{} {why}", quoted(without_query(url))));
-        if let Some(bad) = url
-            .chars()
-            .find(|c| c.is_control() || c.is_whitespace() || !c.is_ascii())
-        {
+        if let Some(bad) = url.chars().find(|c| !c.is_ascii_graphic()) {
             let bad = quoted(bad.encode_utf8(&mut [0; 4]));
             return Err(refuse(&format!("holds {bad}; percent-encode it")));
         }
@@ -206,7 +203,7 @@ impl Origin {
             "http" => false,
             _ => return Err(refuse("is neither http nor https")),
         };
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let authority = before(rest, b"/?#");
         if authority.bytes().any(|b| b == b'@') {
             return Err(InvalidMessage(
                 "the URL carries credentials before its host; give them to the credentials callback \
@@ -265,7 +262,7 @@ impl fmt::Display for Origin {
 }
 
 fn split_port(authority: &str) -> (&str, Option<&str>) {
-    match authority.rsplit_once(':') {
+    match around_last(authority, b':') {
         // Within brackets a colon is the host's own.
         Some((host, port)) if !port.bytes().any(|b| b == b']') => (host, Some(port)),
         _ => (authority, None),
@@ -274,12 +271,12 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 
 /// A text of somebody else's, to be named in a message: control characters do not get into it.
 pub(crate) fn quoted(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let marks = || std::iter::once('"');
-    marks()
-        .chain(text.chars().map(shown))
-        .chain(marks())
-        .collect()
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        quoted.push(if c.is_control() { '\u{fffd}' } else { c });
+    }
+    quoted.push('"');
+    quoted
 }
 
 /// Where `part` begins in `text`. The standard library's search is quicker, and larger than all else
@@ -289,9 +286,21 @@ pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
     places.position(|window| window == part.as_bytes())
 }
 
+/// What stands before the first of these marks.
+pub(crate) fn before<'a>(text: &'a str, marks: &[u8]) -> &'a str {
+    let end = text.bytes().position(|byte| marks.contains(&byte));
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// What stands before the last `mark`, and after it.
+pub(crate) fn around_last(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().rposition(|byte| byte == mark)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
 /// A URL as it may be shown: the query can hold what is nobody's business.
 pub(crate) fn without_query(url: &str) -> &str {
-    url.split(['?', '#']).next().unwrap_or_default()
+    before(url, b"?#")
 }
 
 /// Resolves a `Location` against the URL that answered with it.
@@ -300,7 +309,7 @@ pub(crate) fn without_query(url: &str) -> &str {
 /// Refuses a location that is no URL that could be sent to.
 pub(crate) fn resolve(base: &str, location: &str) -> Result<String, InvalidMessage> {
     let origin = Origin::of(base)?;
-    let location = location.split('#').next().unwrap_or_default();
+    let location = before(location, b"#");
     let absolute = if place_of(location, "://").is_some() {
         location.to_owned()
     } else if let Some(rest) = location.strip_prefix("//") {
@@ -312,7 +321,7 @@ pub(crate) fn resolve(base: &str, location: &str) -> Result<String, InvalidMessa
         format!("{origin}{location}")
     } else {
         let path = without_query(base);
-        match path.rsplit_once('/') {
+        match around_last(path, b'/') {
             _ if location.starts_with('?') || location.is_empty() => format!("{path}{location}"),
             // The slashes before the host do not count.
             Some((folder, _)) if place_of(folder, "://").is_some() => {

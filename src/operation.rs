@@ -10,11 +10,12 @@ use crate::entry::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::fingerprint::Fingerprint;
-use crate::journal::{Damaged, Flush, JournalErrorKind, Write};
+use crate::journal::{Damaged, Expected, Flush, JournalErrorKind, Write};
 use crate::key::{Key, Reference};
 use crate::machine;
 use crate::message::{Headers, Method};
 use crate::outcome::Outcome;
+use crate::retry::classify::Complete;
 use crate::seal::Part;
 use crate::seam::BoxFuture;
 use crate::time::Timestamp;
@@ -141,6 +142,7 @@ impl Operation {
             fingerprint: Fingerprint::from_bytes([0; 32]),
             profile: "none".into(),
             begun_at: Timestamp::default(),
+            complete: Complete::default(),
         };
         let start = Timestamp::default();
         let progress = Progress::ready(Owner::NONE, start, Duration::ZERO, WindowSource::Assumed);
@@ -173,12 +175,11 @@ impl Operation {
     /// # Errors
     /// If the outcome is not known yet ([`Error::is_unresolved`]), or nothing could be sent
     /// ([`Error::nothing_was_sent`]). A refusal by the server is an outcome, not an error.
-    pub async fn send(&self) -> Result<Outcome, Error> {
-        self.check_damage()?;
-        self.drive(Wish::Send).await
+    // Boxed, as what follows: whoever awaits it would otherwise hold, and a page download, a copy.
+    pub fn send(&self) -> BoxFuture<'_, Result<Outcome, Error>> {
+        self.drive(Wish::Send)
     }
 
-    /// Boxed: whoever awaits it would otherwise hold, and a page download, a copy of the loop.
     fn drive(&self, wish: Wish) -> BoxFuture<'_, Result<Outcome, Error>> {
         Box::pin(self.client.0.drive(self, wish))
     }
@@ -189,9 +190,8 @@ impl Operation {
     ///
     /// # Errors
     /// As [`send`](Operation::send).
-    pub async fn resume(&self) -> Result<Outcome, Error> {
-        self.check_damage()?;
-        self.drive(Wish::Resume).await
+    pub fn resume(&self) -> BoxFuture<'_, Result<Outcome, Error>> {
+        self.drive(Wish::Resume)
     }
 
     /// [`resume`](Operation::resume) for an operation whose body the journal does not keep.
@@ -265,16 +265,16 @@ impl Operation {
     ///
     /// # Errors
     /// If it ended already, or the journal refuses.
-    pub async fn cancel(&self) -> Result<Phase, Error> {
-        self.change(Decree::Cancel).await
+    pub fn cancel(&self) -> BoxFuture<'_, Result<Phase, Error>> {
+        self.change(Decree::Cancel)
     }
 
     /// Closes the operation on purpose, whatever may have happened, with a note that says why.
     ///
     /// # Errors
     /// If it ended already, or the journal refuses.
-    pub async fn abandon(&self, note: &str) -> Result<Phase, Error> {
-        self.change(Decree::Abandon(note)).await
+    pub fn abandon<'a>(&'a self, note: &'a str) -> BoxFuture<'a, Result<Phase, Error>> {
+        self.change(Decree::Abandon(note))
     }
 
     /// Settles by hand an operation whose outcome a person found out, with a note that says how.
@@ -293,8 +293,12 @@ impl Operation {
     ///
     /// # Errors
     /// If it ended already, or the journal refuses.
-    pub async fn settle(&self, happened: bool, note: &str) -> Result<Phase, Error> {
-        self.change(Decree::Settle(happened, note)).await
+    pub fn settle<'a>(
+        &'a self,
+        happened: bool,
+        note: &'a str,
+    ) -> BoxFuture<'a, Result<Phase, Error>> {
+        self.change(Decree::Settle(happened, note))
     }
 
     /// Settles it by a look-up of the caller's: a search in the server's orders, say.
@@ -323,6 +327,36 @@ impl Operation {
             Finding::DidNotHappen(note) => self.settle(false, &note).await,
             Finding::StillUnknown => Ok(self.phase()),
         }
+    }
+
+    /// Lets go of an operation that was begun here and not sent: it stays in the journal, and anyone may
+    /// send it at once. Of what was sent, or belongs to another, nothing changes.
+    ///
+    /// # Errors
+    /// If the journal refuses.
+    pub async fn release(&self) -> Result<Phase, Error> {
+        let (held, entry) = {
+            let mut state = self.state();
+            (state.held.take(), state.entry.clone())
+        };
+        let current = |held: &Receipt| held.revision() == entry.progress.revision;
+        if held.as_ref().is_some_and(current) {
+            let inner = &self.client.0;
+            inner.flights.end_hold(entry.key());
+            let released = machine::release(&entry.progress, true);
+            let (frozen, ours) = (&entry.frozen, Expected::of(&entry.progress));
+            let write = inner.record(entry.slot, frozen, ours, &released, Flush::Normal);
+            match write.await {
+                // Somebody else wrote first: then it is theirs.
+                Err(error) if error.kind() != JournalErrorKind::Stale => {
+                    // Still ours, then: to be sent, or let go when the handle is dropped.
+                    self.state().held = held;
+                    return Err(self.unseen(error.into()));
+                }
+                _ => {}
+            }
+        }
+        self.refresh().await
     }
 
     /// Leaves only a tombstone of a settled operation.
@@ -444,7 +478,7 @@ impl Operation {
         state.entry = entry.clone();
     }
 
-    fn check_damage(&self) -> Result<(), Error> {
+    pub(crate) fn check_damage(&self) -> Result<(), Error> {
         let Some(damage) = self.damage else {
             return Ok(());
         };
@@ -479,20 +513,22 @@ impl Operation {
     ///
     /// The receipt of our begin is taken first: from here on nobody sends on its strength, so what it
     /// says about nothing having left stays true.
-    async fn change(&self, decree: Decree<'_>) -> Result<Phase, Error> {
-        self.check_damage()?;
-        let held = {
-            let mut state = self.state();
-            self.client.0.flights.end_hold(state.entry.key());
-            state.held.take()
-        };
-        let changed = self
-            .write_change(decree, held.as_ref().map(Receipt::revision))
-            .await;
-        if changed.is_err() {
-            self.state().held = held;
-        }
-        changed
+    fn change<'a>(&'a self, decree: Decree<'a>) -> BoxFuture<'a, Result<Phase, Error>> {
+        Box::pin(async move {
+            self.check_damage()?;
+            let held = {
+                let mut state = self.state();
+                self.client.0.flights.end_hold(state.entry.key());
+                state.held.take()
+            };
+            let changed = self
+                .write_change(decree, held.as_ref().map(Receipt::revision))
+                .await;
+            if changed.is_err() {
+                self.state().held = held;
+            }
+            changed
+        })
     }
 
     async fn write_change(&self, decree: Decree<'_>, held: Option<u64>) -> Result<Phase, Error> {
@@ -508,7 +544,7 @@ impl Operation {
             let write = Write {
                 slot: entry.slot,
                 key: entry.key().clone(),
-                expected: entry.progress.revision,
+                expected: Expected::of(&entry.progress),
                 progress: progress.clone(),
                 flush: Flush::Full,
             };
@@ -573,7 +609,8 @@ impl Drop for Operation {
         if state.held.as_ref().is_some_and(current) {
             let progress = machine::release(&state.entry.progress, true);
             let Entry { slot, frozen, .. } = &state.entry;
-            client.let_go(*slot, frozen, &progress, Flush::Normal);
+            let ours = Expected::of(&state.entry.progress);
+            client.let_go(*slot, frozen, ours, &progress, Flush::Normal);
         }
     }
 }

@@ -3,6 +3,9 @@
 //! Natively futures cross threads; in a browser nothing does, and most handles of the page cannot.
 //! Every trait of the crate uses these three names instead of choosing for itself.
 
+#[cfg(all(feature = "browser", target_arch = "wasm32"))]
+pub mod border;
+
 use std::future::Future;
 use std::pin::Pin;
 

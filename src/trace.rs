@@ -33,10 +33,14 @@ mod on {
         work.instrument(tracing::info_span!("operation", reference = %key.reference()))
     }
 
+    /// A request under way; a mere question has no number, and no span.
     pub(crate) async fn attempt(
-        number: u32,
+        number: Option<u32>,
         work: impl Future<Output = Result<Response, Failure>>,
     ) -> Result<Response, Failure> {
+        let Some(number) = number else {
+            return work.await;
+        };
         let span = tracing::info_span!("attempt", number, status = tracing::field::Empty);
         let result = work.instrument(span.clone()).await;
         match &result {
@@ -74,7 +78,7 @@ mod off {
         work
     }
     pub(crate) async fn attempt(
-        _: u32,
+        _: Option<u32>,
         work: impl Future<Output = Result<Response, Failure>>,
     ) -> Result<Response, Failure> {
         work.await

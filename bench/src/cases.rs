@@ -1,6 +1,6 @@
 //! The small parts, one case each: timed by `cargo bench`, counted by `cargo xtask bench --instructions`.
 
-use samekey::entry::{Entry, Flush, Frozen, Grade, Progress, Receipt};
+use samekey::entry::{Entry, Expected, Flush, Frozen, Grade, Progress, Receipt};
 use samekey::journal::{Begun, Journal, MemoryJournal, SqliteJournal, Write};
 use samekey::machine::{Decision, Event, Machine, Task, Tick};
 use samekey::retry::classify::{self, Context};
@@ -247,14 +247,14 @@ fn begin_and_finish(journal: Arc<dyn Journal>) -> Box<dyn FnMut()> {
     Box::new(move || {
         number += 1;
         let entry = named(&pattern, number, &*journal);
-        let key = entry.key().clone();
+        let (key, expected) = (entry.key().clone(), Expected::of(&entry.progress));
         let receipt = begin_one(&*journal, entry);
         let mut progress = settled.progress.clone();
         progress.owner = journal.owner();
         let write = Write {
             slot: receipt.slot(),
             key,
-            expected: progress.revision - 1,
+            expected,
             progress,
             flush: Flush::Normal,
         };

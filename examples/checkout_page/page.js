@@ -15,15 +15,16 @@ const client = await Client.open({ application: "tea-for-two", scope: "guest" })
 client.subscribe((notice) => notice.intent === intent() && show(notice));
 let countdown;
 
-async function pay() {
-  element("pay").disabled = true;
+/** Again: a person wants to know, also where the page itself has stopped asking. */
+async function pay(again = false) {
+  say("busy", again ? "Checking…" : "Paying…");
   try {
     const operation = await client.operation(intent(), {
       url: "/api/payments",
       json: { amount: total, currency: "EUR" },
     });
     reference(operation.reference); // on the screen before the first byte leaves
-    ended(await operation.send());
+    ended(await (again ? operation.resume() : operation.send()));
   } catch (error) {
     trouble(error);
   }
@@ -33,7 +34,7 @@ async function resume() {
   const open = (await client.list("unfinished")).find((operation) => operation.intent === intent());
   if (open) {
     element("banner").hidden = false;
-    element("pay").disabled = true;
+    say("busy", "Finishing your payment…");
     reference(open.reference);
   }
   for (const { operation, outcome, error } of await client.resumeAll()) {
@@ -47,7 +48,7 @@ async function resume() {
 async function remembered() {
   const mine = (await client.list()).find((operation) => operation.intent === intent());
   // Until here the button could not be pressed: the page did not know yet what the cart has been through.
-  element("pay").disabled = Boolean(mine);
+  element("pay").disabled = false;
   if (!mine) return;
   reference(mine.reference);
   if (mine.outcome) ended(mine.outcome);
@@ -59,8 +60,11 @@ function say(state, headline, detail = "") {
   element("state").dataset.state = state;
   element("headline").textContent = headline;
   element("detail").textContent = detail;
+  element("seconds").textContent = "";
+  element("pay").hidden = state !== "idle";
   element("unknown").hidden = state !== "unknown";
   element("next").hidden = !["done", "declined"].includes(state);
+  element("next").textContent = state === "declined" ? "Try another card" : "New order";
 }
 
 function reference(text) {
@@ -76,8 +80,11 @@ function show(step) {
       return say("busy", "You are offline.", "The payment goes on as soon as the network is back.");
     case "waiting": {
       const left = () => Math.max(0, Math.ceil((step.until - Date.now()) / 1000));
-      say("busy", `Trying again in ${left()} s`, "The shop did not answer. It is asked again under the same reference.");
-      countdown = setInterval(() => (element("headline").textContent = `Trying again in ${left()} s`), 250);
+      // The seconds are for the eyes: read aloud, every tick would interrupt.
+      const count = () => (element("seconds").textContent = `in ${left()} s`);
+      say("busy", "Trying again", "The shop did not answer. It is asked again under the same reference.");
+      count();
+      countdown = setInterval(count, 250);
       return;
     }
     case "joined":
@@ -103,7 +110,7 @@ function unknown() {
 function trouble(error) {
   element("banner").hidden = true;
   if (error instanceof SamekeyError && error.unresolved) unknown();
-  else say("declined", "Nothing was sent.", error.message);
+  else say("declined", "Nothing was paid.", error.message);
   element("state").focus();
 }
 
@@ -112,6 +119,7 @@ async function ledger() {
     ["ledger", "faults"].map(async (what) => (await fetch(`/api/_mock/${what}`)).json()),
   );
   element("faults").textContent = rules.length ? `In force: ${rules.join(", ")}` : "The server is kind.";
+  element("none").hidden = keys.length > 0;
   element("ledger").replaceChildren(
     ...keys.slice(-8).reverse().map((row) => {
       const line = document.createElement("tr");
@@ -139,9 +147,12 @@ element("cart").append(
 );
 element("total").textContent = euros(total);
 element("pay").textContent = `Pay ${euros(total)}`;
-element("pay").addEventListener("click", pay);
-element("again").addEventListener("click", pay);
-element("copy").addEventListener("click", () => navigator.clipboard.writeText(element("reference").textContent));
+element("pay").addEventListener("click", () => pay());
+element("again").addEventListener("click", () => pay(true));
+element("copy").addEventListener("click", async () => {
+  await navigator.clipboard.writeText(element("reference").textContent);
+  element("copy").textContent = "Copied";
+});
 element("next").addEventListener("click", () => {
   localStorage.setItem("cart", String(cart() + 1));
   location.reload();
@@ -154,6 +165,7 @@ for (const button of document.querySelectorAll("[data-fault]")) {
     await ledger();
   });
 }
+element("trouble").disabled = false;
 setInterval(ledger, 1_000);
 await ledger();
 await remembered();

@@ -1,7 +1,7 @@
 // Serves the demo shop with a mock payment server behind it; `cargo xtask demo` starts it.
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { startMock, startSite } from "../../pkg/test/harness.mjs";
+import { startMock, startSite } from "../../pkg/test/servers.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const mock = await startMock();

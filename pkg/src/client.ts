@@ -1,5 +1,5 @@
-import { RawClient, type RawOperation } from "../wasm/samekey.js";
-import { explained, SamekeyError } from "./errors.js";
+import { credentials, Raw, type Value } from "./border.js";
+import { call, explained, SamekeyError } from "./errors.js";
 import { frozen } from "./json.js";
 import { load } from "./load.js";
 import { databaseNotes, plainNotes, type Note, type Notes } from "./notes.js";
@@ -19,51 +19,55 @@ export type Resumed =
   | { operation: Operation; outcome: Outcome; error?: undefined }
   | { operation: Operation; outcome?: undefined; error: unknown };
 
+/** What one tab asks the others for. */
+type Wanted = { want: string };
+
 /** Sends operations, each under one key for all its attempts. */
 export class Client {
   /** @internal Keys that this page drives. */
   readonly driving = new Set<string>();
+  /** What this page began, by key: another tab may want to send it. */
+  private readonly begun = new Map<string, WeakRef<Operation>>();
   private readonly listeners = new Set<(notice: Notice) => void>();
   private readonly shown = new Map<string, Note>();
   private stopSweeping: (() => void) | undefined;
 
   private constructor(
-    private readonly raw: RawClient,
+    private readonly raw: Raw,
+    /** What the journal survives. */
+    readonly grade: Grade,
+    /** For whom this client acts. */
+    readonly scope: string,
     private readonly effects: Record<string, Effect<Json>>,
     private readonly notes: Notes,
     private readonly channel: BroadcastChannel | undefined,
   ) {
     // In Node an open channel would keep the program alive.
     (channel as unknown as { unref?: () => void } | undefined)?.unref?.();
-    channel?.addEventListener("message", ({ data }: MessageEvent<Notice>) => void this.hear(data));
+    channel?.addEventListener("message", ({ data }: MessageEvent<Notice | Wanted>) => {
+      if ("want" in data) this.yield(data.want);
+      else void this.hear(data);
+    });
   }
 
   /** Opens the journal, shows again what was shown for operations that are still open. */
   static async open(options: ClientOptions): Promise<Client> {
     await load();
-    const raw = await explained(opened(options));
-    const name = `samekey-${options.application}-notes`;
-    const lesser = options.store === "memory" || raw.grade === "reload";
+    const [number, grade, scope] = await opened(options);
+    const raw = new Raw(number);
+    // No application has a colon in its name, so that no journal is called so.
+    const name = `samekey:${options.application}`;
+    const lesser = options.store === "memory" || grade === "reload";
     const notes = lesser
       ? plainNotes(name, options.store === "memory" ? undefined : localStorage)
-      : await databaseNotes(name);
+      : databaseNotes(name);
     const channel = options.store !== "memory" && globalThis.BroadcastChannel
-      ? new BroadcastChannel(`samekey:${raw.scope}`)
+      ? new BroadcastChannel(`samekey:${scope}`)
       : undefined;
-    const client = new Client(raw, options.effects ?? {}, notes, channel);
+    const client = new Client(raw, grade, scope, options.effects ?? {}, notes, channel);
     await client.showAgain();
-    void explained(raw.reap()).catch(() => {});
+    void raw.call(["reap"]).catch(() => {});
     return client;
-  }
-
-  /** What the journal survives. */
-  get grade(): Grade {
-    return this.raw.grade as Grade;
-  }
-
-  /** For whom this client acts. */
-  get scope(): string {
-    return this.raw.scope;
   }
 
   /**
@@ -75,7 +79,7 @@ export class Client {
     if (optimistic && !this.effects[optimistic.effect]) {
       throw mistaken(`no effect is called ${optimistic.effect}; give it to Client.open`);
     }
-    const plain = { intent, ...plainRequest(request) };
+    const plain = values(request, intent);
     const note = optimistic && {
       scope: this.scope,
       intent,
@@ -84,7 +88,8 @@ export class Client {
       at: Date.now(),
     };
     if (note) await this.notes.put(note);
-    const operation = new Operation(this, await explained(this.raw.begin(plain)));
+    const operation = await this.begin(plain);
+    this.begun.set(operation.key, new WeakRef(operation));
     if (note) await this.show(note, operation.summary);
     return operation;
   }
@@ -95,18 +100,17 @@ export class Client {
     request?: OperationRequest,
     options: { evenIfUnresolved?: boolean } = {},
   ): Promise<Operation> {
-    const plain = { previous: reference, headers: "", ...(request && plainRequest(request)), ...options };
-    return new Operation(this, await explained(this.raw.begin(plain)));
+    return this.begin(values(request, "", reference, options.evenIfUnresolved));
   }
 
   /** The operations in such a state. */
   async list(select: "all" | "unfinished" | "attention" | "settled" = "all"): Promise<Operation[]> {
-    return this.wrap(await explained(this.raw.list(select)));
+    return this.found([select]);
   }
 
   /** The operations with this reference; two are possible, if rarely. */
   async find(reference: string): Promise<Operation[]> {
-    return this.wrap(await explained(this.raw.find(reference)));
+    return this.found(["find", reference]);
   }
 
   /**
@@ -130,7 +134,7 @@ export class Client {
    */
   async signOut(): Promise<number> {
     this.close();
-    const wiped = (await explained(this.raw.wipe())) as number;
+    const [wiped] = await explained(this.raw.call(["wipe"]));
     for (const note of await this.notes.all(this.scope)) await this.notes.remove(note);
     return wiped;
   }
@@ -141,15 +145,16 @@ export class Client {
     this.channel?.close();
   }
 
+  /** @internal Asks the other tabs for what one of them began, should it not be sending. */
+  want(key: string): void {
+    this.post({ want: key });
+  }
+
   /** @internal */
   tell({ reference, intent }: Pick<Summary, "reference" | "intent">, progress: Progress): void {
     const notice: Notice = { ...progress, reference, intent, here: true };
-    try {
-      this.channel?.postMessage({ ...notice, here: false });
-    } catch {
-      // A closed channel: nobody else listens.
-    }
-    for (const listener of this.listeners) listener(notice);
+    this.post({ ...notice, here: false });
+    for (const listener of this.listeners) call(listener, notice);
   }
 
   /** @internal The operation is in this state: what it showed is confirmed, taken back, or stays. */
@@ -157,15 +162,35 @@ export class Client {
     const note = this.shown.get(about.intent);
     const effect = note && this.effects[note.effect];
     const args = note?.args ?? null;
-    if (about.state === "succeeded") effect?.confirm?.(args, about);
-    else if (about.state === "rejected" || about.state === "abandoned") effect?.revert(args, about);
-    else return;
+    if (!["succeeded", "rejected", "abandoned"].includes(about.state)) return;
     this.shown.delete(about.intent);
-    if (note) await this.notes.remove(note);
+    if (about.state === "succeeded") call(effect?.confirm?.bind(effect), args, about);
+    else call(effect?.revert.bind(effect), args, about);
+    // A note that stays behind is concluded at the next load.
+    if (note) await this.notes.remove(note).catch(() => {});
   }
 
-  private wrap(found: RawOperation[]): Operation[] {
-    return found.map((raw) => new Operation(this, raw));
+  private async found(asked: Value[]): Promise<Operation[]> {
+    const numbers = await explained(this.raw.call(asked));
+    return numbers.map((number) => new Operation(this, new Raw(number)));
+  }
+
+  private async begin(request: Value[]): Promise<Operation> {
+    const [operation] = await this.found(["begin", ...request]);
+    return operation!;
+  }
+
+  private post(message: Notice | Wanted): void {
+    try {
+      this.channel?.postMessage(message);
+    } catch {
+      // A closed channel: nobody else listens.
+    }
+  }
+
+  private yield(key: string): void {
+    if (!this.driving.has(key)) void this.begun.get(key)?.deref()?.release().catch(() => {});
+    this.begun.delete(key);
   }
 
   /** `patient`: what has used up its attempts waits for a better reason to go on than the time. */
@@ -178,9 +203,9 @@ export class Client {
     );
     return Promise.all(
       open.map(async (operation): Promise<Resumed> => {
-        options.onResume?.(operation);
+        call(options.onResume, operation);
         try {
-          return { operation, outcome: await operation.resume(options) };
+          return { operation, outcome: await operation.send(options) };
         } catch (error) {
           return { operation, error };
         }
@@ -198,11 +223,13 @@ export class Client {
     const timer = setInterval(() => look(true), SWEEP_EVERY);
     addEventListener("online", again);
     addEventListener("storage", again);
+    addEventListener("pageshow", again);
     document.addEventListener("visibilitychange", again);
     this.stopSweeping = () => {
       clearInterval(timer);
       removeEventListener("online", again);
       removeEventListener("storage", again);
+      removeEventListener("pageshow", again);
       document.removeEventListener("visibilitychange", again);
       this.stopSweeping = undefined;
     };
@@ -224,7 +251,8 @@ export class Client {
   private async show(note: Note, about: Summary): Promise<void> {
     if (!this.shown.has(note.intent)) {
       this.shown.set(note.intent, note);
-      this.effects[note.effect]?.apply(note.args, about);
+      const effect = this.effects[note.effect];
+      call(effect?.apply.bind(effect), note.args, about);
     }
     await this.ended(about);
   }
@@ -232,54 +260,58 @@ export class Client {
   private async hear(notice: Notice): Promise<void> {
     const { reference, intent, state } = notice;
     await this.ended({ reference, intent, state: state as State });
-    for (const listener of this.listeners) listener(notice);
+    for (const listener of this.listeners) call(listener, notice);
   }
 }
 
 const mistaken = (message: string): SamekeyError => new SamekeyError({ kind: "invalid-request", message });
 
-/** Header lines as the bindings take them: names and values, each on a line of its own. */
-function lines(headers: Record<string, string>): string {
-  const parts = Object.entries(headers).flat();
+/** Header lines as the bindings take them: names and values in turn. */
+function lines(headers: Record<string, string> = {}): string[] {
+  const parts = Object.entries(headers).flat().map((part) => `${part}`);
   if (parts.some((part) => /[\r\n]/.test(part))) throw mistaken("a header line cannot hold a line break; remove it");
-  return parts.map((part) => `${part}\n`).join("");
+  return parts;
 }
 
-/** Opens the store that was asked for, or its fallback where the browser refuses IndexedDB. */
-async function opened(options: ClientOptions): Promise<RawClient> {
-  const { application, credentials, policy = {} } = options;
-  const { maxAttempts, base, cap, attemptTimeout, giveUpAfter, deferAbove } = policy;
-  const plain = {
-    ...options,
-    journal: `samekey-${application}`,
-    store: options.store ?? "indexeddb",
-    policy: [maxAttempts, base, cap, attemptTimeout, giveUpAfter, deferAbove],
-    origins: (options.allowOrigins ?? []).join("\n"),
-    headers: (options.keepHeaders ?? []).join("\n"),
-    bodies: options.keepBodies ?? true,
-    credentials:
-      credentials &&
-      (async (origin: string, scope: string, refresh: boolean) => lines(await credentials({ origin, scope, refresh }))),
-  };
+/** Opens the store that was asked for, or its fallback where the browser refuses IndexedDB: what the bindings
+ * call it, its grade and its scope. */
+async function opened(options: ClientOptions): Promise<any[]> {
+  const { application, credentials: prove, policy = {}, store = "indexeddb" } = options;
+  const prover =
+    prove &&
+    credentials.push(async (origin, scope, refresh) => lines(await prove({ origin, scope, refresh }))) - 1;
+  const values = [
+    `samekey-${application}`, `${application}`, options.scope?.toString(), options.profile, options.cookies,
+    (options.allowOrigins ?? []).join("\n"), (options.keepHeaders ?? []).join("\n"), options.keepBodies ?? true, prover,
+    policy.maxAttempts, policy.base, policy.cap, policy.attemptTimeout, policy.giveUpAfter, policy.deferAbove,
+  ];
+  const open = (store: string) => explained(new Raw().call(["open", store, ...values]));
   try {
-    return await RawClient.open(plain);
+    return await open(store);
   } catch (error) {
     const { reason } = error as { reason?: string };
-    if (reason !== "unavailable" || plain.store !== "indexeddb" || !options.fallback) throw error;
-    return RawClient.open({ ...plain, store: "localstorage" });
+    if (reason !== "unavailable" || store !== "indexeddb" || !options.fallback) throw error;
+    return open("localstorage");
   }
 }
 
-/** A request as the bindings take it. */
-function plainRequest(request: OperationRequest): object {
-  const { json, body, optimistic: _, ...rest } = request;
+/** A request as the bindings take it; one without its own repeats the previous one's. */
+function values(request: OperationRequest | undefined, intent: string, previous?: string, evenIfUnresolved?: boolean): Value[] {
+  const { json, body, complete, method = "POST", contentType = "application/json" } = (request ?? {}) as Partial<OperationRequest & { contentType: string }>;
+  // Of anything else, an ArrayBuffer say, other bytes would be frozen than the caller means.
+  if (body !== undefined && typeof body !== "string" && body.BYTES_PER_ELEMENT !== 1) {
+    throw mistaken("a body is a text or a Uint8Array; make it one");
+  }
   const bytes = json !== undefined ? frozen(json) : typeof body === "string" ? new TextEncoder().encode(body) : body;
   const base = globalThis.document?.baseURI ?? globalThis.location?.href;
-  let url = request.url;
+  let url = request?.url;
   try {
-    url = new URL(request.url, base).href;
+    url &&= new URL(url, base).href;
   } catch {
     // The bindings say what is wrong with it.
   }
-  return { method: "POST", contentType: "application/json", ...rest, headers: lines(request.headers ?? {}), url, body: bytes };
+  return [
+    previous, evenIfUnresolved, `${intent}`, url, method, bytes, contentType, request?.withKey, request?.adoptKey,
+    request?.window, request?.profile, complete === "body" ? "" : complete?.header, ...lines(request?.headers),
+  ];
 }

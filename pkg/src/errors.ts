@@ -1,20 +1,10 @@
-/** What the bindings throw. */
-interface Raw {
-  kind: string;
-  reason?: string;
-  message: string;
-  reference?: string;
-  until?: number;
-  attempts?: number;
-  unresolved?: boolean;
-  nothingWasSent?: boolean;
-}
+import { trouble, type Trouble } from "./told.js";
 
 export type ErrorKind =
   | "invalid-request" | "invalid-configuration" | "journal" | "fingerprint-mismatch" | "tombstone"
   | "attention" | "deferred" | "not-applied" | "held-elsewhere" | "body-needed" | "body-mismatch" | "locked"
   | "other-scope" | "origin-not-allowed" | "not-found" | "ambiguous" | "ended" | "damaged" | "previous-unresolved"
-  | "aborted";
+  | "aborted" | "module";
 
 /** What went wrong, then what to do. */
 export class SamekeyError extends Error {
@@ -31,7 +21,7 @@ export class SamekeyError extends Error {
   /** For `deferred`: when it goes on. */
   readonly until: Date | undefined;
 
-  constructor(raw: Raw) {
+  constructor(raw: Trouble) {
     super(raw.message);
     this.kind = raw.kind as ErrorKind;
     this.name = this.kind === "aborted" ? "AbortError" : "SamekeyError";
@@ -44,12 +34,20 @@ export class SamekeyError extends Error {
   }
 }
 
+/** A callback of the page: what it throws is the page's own trouble, and must not stop a payment. */
+export function call<Given extends unknown[]>(callback: ((...given: Given) => void) | undefined, ...given: Given): void {
+  try {
+    callback?.(...given);
+  } catch (error) {
+    (globalThis.reportError ?? console.error)(error);
+  }
+}
+
 /** Waits for the bindings, and makes their complaints errors. */
-export async function explained<T>(promise: Promise<T>): Promise<T> {
+export async function explained(promise: Promise<any[]>): Promise<any[]> {
   try {
     return await promise;
-  } catch (raw) {
-    if (raw instanceof Error || typeof raw !== "object" || raw === null) throw raw;
-    throw new SamekeyError(raw as Raw);
+  } catch (values) {
+    throw Array.isArray(values) ? new SamekeyError(trouble(values)) : values;
   }
 }

@@ -1,3 +1,4 @@
+import { SamekeyError } from "./errors.js";
 import type { Json } from "./types.js";
 
 /** What an operation shows meanwhile, kept beside its journal. */
@@ -16,26 +17,49 @@ export interface Notes {
   all(scope: string): Promise<Note[]>;
 }
 
-const settled = <T>(request: IDBRequest<T>): Promise<T> =>
+function refused(error: unknown): SamekeyError {
+  const full = (error as Partial<DOMException> | null)?.name === "QuotaExceededError";
+  const message = `what the operation shows cannot be kept: ${error}; nothing was begun`;
+  return new SamekeyError({ kind: "journal", reason: full ? "full" : "unavailable", message });
+}
+
+/** One transaction on a connection of its own: the browser may close one that is kept. */
+const transact = <T>(name: string, mode: IDBTransactionMode, work: (notes: IDBObjectStore) => IDBRequest<T>): Promise<T> =>
   new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
+    const fail = (error: unknown) => reject(refused(error));
+    const opening = indexedDB.open(name, 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("notes", { keyPath: ["scope", "intent"] });
+    opening.onerror = () => fail(opening.error);
+    opening.onsuccess = () => {
+      const database = opening.result;
+      try {
+        const transaction = database.transaction("notes", mode);
+        const request = work(transaction.objectStore("notes"));
+        transaction.oncomplete = () => resolve(request.result);
+        transaction.onabort = () => fail(transaction.error);
+      } catch (error) {
+        fail(error);
+      } finally {
+        // When what was begun is done.
+        database.close();
+      }
+    };
   });
 
 /** Notes in IndexedDB, so that they survive what the journal survives. */
-export async function databaseNotes(name: string): Promise<Notes> {
-  const opening = indexedDB.open(name, 1);
-  opening.onupgradeneeded = () => {
-    opening.result.createObjectStore("notes", { keyPath: ["scope", "intent"] });
-  };
-  const database = await settled(opening);
-  database.onversionchange = () => database.close();
-  const notes = (mode: IDBTransactionMode) => database.transaction("notes", mode).objectStore("notes");
-  return {
-    put: async (note) => void (await settled(notes("readwrite").put(note))),
-    remove: async ({ scope, intent }) => settled(notes("readwrite").delete([scope, intent])),
-    all: (scope) => settled(notes("readonly").getAll(IDBKeyRange.bound([scope], [scope, []]))),
-  };
+export const databaseNotes = (name: string): Notes => ({
+  put: async (note) => void (await transact(name, "readwrite", (notes) => notes.put(note))),
+  remove: ({ scope, intent }) => transact(name, "readwrite", (notes) => notes.delete([scope, intent])),
+  all: (scope) => transact(name, "readonly", (notes) => notes.getAll(IDBKeyRange.bound([scope], [scope, []]))),
+});
+
+/** What an item says; what cannot be read shows nothing. */
+function parsed(text: string | null | undefined): Note[] {
+  try {
+    return [JSON.parse(text ?? "") as Note];
+  } catch {
+    return [];
+  }
 }
 
 /** Notes for the lesser stores: in localStorage where there is one, else in memory. */
@@ -45,8 +69,12 @@ export function plainNotes(name: string, storage: Storage | undefined): Notes {
   return {
     async put(note) {
       const text = JSON.stringify(note);
-      if (storage) storage.setItem(id(note), text);
-      else memory.set(id(note), text);
+      try {
+        if (storage) storage.setItem(id(note), text);
+        else memory.set(id(note), text);
+      } catch (error) {
+        throw refused(error);
+      }
     },
     async remove(note) {
       storage?.removeItem(id(note));
@@ -56,7 +84,7 @@ export function plainNotes(name: string, storage: Storage | undefined): Notes {
       const ids = storage ? Object.keys(storage) : [...memory.keys()];
       return ids
         .filter((item) => item.startsWith(`${name}\0${scope}\0`))
-        .map((item) => JSON.parse(storage?.getItem(item) ?? memory.get(item) ?? "null") as Note);
+        .flatMap((item) => parsed(storage ? storage.getItem(item) : memory.get(item)));
     },
   };
 }

@@ -1,47 +1,20 @@
-import type { RawOperation } from "../wasm/samekey.js";
+import type { Raw } from "./border.js";
 import type { Client } from "./client.js";
-import { explained, SamekeyError } from "./errors.js";
+import { call, explained, SamekeyError } from "./errors.js";
+import { outcome, progress, summary } from "./told.js";
 import type { Outcome, Progress, SendOptions, State, Summary } from "./types.js";
-
-type Loose = Record<string, any>;
-
-function outcome({ lines, ...raw }: Loose): Outcome {
-  const body = raw.body as Uint8Array | undefined;
-  const headers = new Headers();
-  const parts = (lines as string).split("\n");
-  for (let i = 0; i + 1 < parts.length; i += 2) headers.append(parts[i]!, parts[i + 1]!);
-  const text = () => (body ? new TextDecoder().decode(body) : undefined);
-  return {
-    ...raw,
-    ok: raw.state === "succeeded",
-    headers,
-    answeredAt: new Date(raw.answeredAt),
-    text,
-    json: () => (body ? JSON.parse(text() as string) : undefined),
-  } as Outcome;
-}
-
-/** Without the members that are not there: a listener may compare or show what it gets. */
-const bare = (raw: Loose): Loose => Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== undefined));
-
-function progress(raw: Loose): Progress {
-  const step = bare(raw);
-  if (step.state === "sending" && globalThis.navigator?.onLine === false) step.state = "offline";
-  if (step.state === "waiting") step.until = Date.now() + step.wait;
-  return step as Progress;
-}
 
 /** One action under one key, durable in the journal. */
 export class Operation {
   /** @internal */
   constructor(
     private readonly client: Client,
-    private readonly raw: RawOperation,
+    private readonly raw: Raw,
   ) {}
 
   /** All that this handle knows. */
   get summary(): Summary {
-    return bare(this.raw.summary()) as Summary;
+    return summary(this.raw.look(false));
   }
 
   /** What to show to people: on the screen before the first byte leaves. */
@@ -63,15 +36,19 @@ export class Operation {
 
   /** The outcome, if it ended. */
   get outcome(): Outcome | undefined {
-    const raw = this.raw.outcome() as Loose | undefined;
-    return raw && outcome(raw);
+    const values = this.raw.look(true);
+    return values.length ? outcome(values) : undefined;
   }
 
   /**
    * Sends the request, again and again if need be, until there is an end to report. If another tab
    * drives the operation, this waits for it, and takes over should that tab die or freeze.
    */
-  async send(options: SendOptions = {}): Promise<Outcome> {
+  send(options: SendOptions = {}): Promise<Outcome> {
+    return this.drive(options, false);
+  }
+
+  private async drive(options: SendOptions, takeUp: boolean): Promise<Outcome> {
     const { signal, onProgress } = options;
     const about = this.summary;
     if (signal?.aborted) throw this.aborted();
@@ -80,16 +57,17 @@ export class Operation {
       release = resolve;
       signal?.addEventListener("abort", () => resolve(), { once: true });
     });
-    const listener = (raw: Loose) => {
-      const step = progress(raw);
-      this.client.tell(about, step);
-      onProgress?.(step);
+    const step = (values: any[]) => {
+      const made = progress(values);
+      if (made.state === "joined") this.client.want(about.key);
+      this.client.tell(about, made);
+      call(onProgress, made);
     };
     this.client.driving.add(about.key);
     try {
-      const raw = (await explained(this.raw.send(listener, stopped))) as Loose | null;
-      if (raw === null) throw this.aborted();
-      const ended = outcome(raw);
+      const values = await explained(this.raw.call(["send", takeUp], { step, stopped }));
+      if (!values.length) throw this.aborted();
+      const ended = outcome(values);
       await this.client.ended({ ...about, state: ended.state });
       return ended;
     } catch (error) {
@@ -101,9 +79,12 @@ export class Operation {
     }
   }
 
-  /** Goes on with what an earlier page left open: same key, same bytes. */
+  /**
+   * Goes on with what an earlier page left open, or what a person wants to try again: same key, same bytes.
+   * Unlike `send` it also takes up what needs attention, where that can be sent without acting twice.
+   */
   resume(options: SendOptions = {}): Promise<Outcome> {
-    return this.send(options);
+    return this.drive(options, true);
   }
 
   /**
@@ -129,13 +110,19 @@ export class Operation {
     return this.decide("refresh");
   }
 
+  /** @internal Another tab wants to send what this one began and does not send. */
+  async release(): Promise<void> {
+    await this.decide("release");
+  }
+
   /** Leaves only a tombstone of a settled operation. */
   async forget(): Promise<void> {
     await this.decide("forget");
   }
 
-  private decide(what: string, note = ""): Promise<State> {
-    return explained(this.raw.decide(what, note)) as Promise<State>;
+  private async decide(what: string, note = ""): Promise<State> {
+    const [state] = await explained(this.raw.call([what, note]));
+    return state;
   }
 
   private async change(what: string, note?: string): Promise<State> {

@@ -88,6 +88,11 @@ interface RequestBase {
   /** Send the key with a PUT or DELETE too. */
   withKey?: boolean;
   profile?: string;
+  /**
+   * What every success of your server has. One without it was cut short on the way: it settles nothing,
+   * and is asked for again under the same key, now and after a reload. Default: the status is enough.
+   */
+  complete?: "body" | { header: string };
   /** What to show meanwhile: a name from `effects`, and small arguments. */
   optimistic?: { effect: string; args?: Json };
 }

@@ -11,8 +11,8 @@ async function rules(local) {
   try {
     const page = await browser.page(site.url);
     const report = await page.evaluate(async (local) => {
-      const { default: init, conformance } = await import("/conformance/samekey.js");
-      await init();
+      const { default: init, conformance, samekey_connect } = await import("/conformance/samekey.js");
+      samekey_connect(await init());
       const damageRow = async (name, slot) => {
         const database = await new Promise((resolve, reject) => {
           const opening = indexedDB.open(name);

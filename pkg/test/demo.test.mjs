@@ -4,7 +4,7 @@ import path from "node:path";
 import { test } from "node:test";
 import { pkg, startProfile, startMock, startSite, until } from "./harness.mjs";
 
-const WIDTHS = { phone: { width: 360, height: 740 }, desk: { width: 1280, height: 800 } };
+const WIDTHS = { phone: { width: 390, height: 844 }, desk: { width: 1280, height: 800 } };
 /** A folder for pictures to look at; none are taken without it. */
 const PICTURES = process.env.SAMEKEY_PICTURES;
 
@@ -29,6 +29,7 @@ for (const [name, viewport] of Object.entries(WIDTHS)) {
 
       // The answer is lost: it says so, counts down, and the payment is found on the second try.
       await mock.fault("drop-after-commit*1");
+      assert.equal(await page.getByRole("button", { name: /^Pay/ }).count(), 1);
       await page.click("#pay");
       await page.waitForFunction(() => /Trying again/.test(document.getElementById("headline").textContent));
       const first = await reference();
@@ -47,6 +48,7 @@ for (const [name, viewport] of Object.entries(WIDTHS)) {
       await page.click("#pay");
       await until(async () => (await mock.posts()).length > 2, "the held request");
       const second = await reference();
+      await picture("paying");
       assert.notEqual(second, first);
       await page.reload();
       await page.waitForSelector("#banner:not([hidden])");
@@ -65,11 +67,31 @@ for (const [name, viewport] of Object.entries(WIDTHS)) {
       const third = await reference();
       await picture("unknown");
       assert.equal(await effects(), 3);
+      assert.ok(await page.getByText("Please do not pay again").isVisible());
+      assert.ok(!(await page.locator("#pay").isVisible()), "the button to pay is still there");
       await mock.calm();
       await page.click("#again");
       await shown("done");
       assert.equal(await reference(), third);
       assert.equal(await effects(), 3);
+
+      // A refusal is final; another card is another payment.
+      await page.click("#next");
+      await page.waitForSelector("#state[data-state=idle]");
+      await page.click("text=Decline the card");
+      await until(async () => (await page.textContent("#faults")).includes("402"), "the fault");
+      // By keyboard, as some do.
+      await page.focus("#pay");
+      await page.keyboard.press("Enter");
+      await shown("declined");
+      await picture("declined");
+      assert.equal(await effects(), 3);
+      assert.equal(await page.evaluate(() => document.activeElement.id), "state", "the focus is where the news is");
+      await page.click("text=Try another card");
+      await page.waitForSelector("#state[data-state=idle]");
+      await page.click("#pay");
+      await shown("done");
+      assert.equal(await effects(), 4);
     } finally {
       await browser.stop();
       await site.stop();

@@ -82,6 +82,25 @@ test("Node, with the journal in memory", LIMIT, async () => {
   assert.equal(run(process.execPath, ["main.mjs"], folder).trim(), "succeeded none");
 });
 
+const tsc = path.join(pkg, "node_modules/typescript/bin/tsc");
+
+test("the types are found from the tarball, and a wrong use does not compile", LIMIT, async () => {
+  const options = ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom"];
+  const compiles = async (text, module, resolution) => {
+    await writeFile(path.join(folder, "use.ts"), `import { Client } from "samekey";\n${text}\n`);
+    try {
+      execFileSync(process.execPath, [tsc, ...options, "--module", module, "--moduleResolution", resolution, "use.ts"], { cwd: folder });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  for (const [module, resolution] of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
+    assert.ok(await compiles(`export const client = Client.open({ application: "shop" });`, module, resolution), resolution);
+    assert.ok(!(await compiles(`export const client = Client.open({ application: 7 });`, module, resolution)), resolution);
+  }
+});
+
 test("the types say what is there, and refuse what is not", LIMIT, () => {
-  run(process.execPath, [path.join(pkg, "node_modules/typescript/bin/tsc"), "--project", "test/types"], pkg);
+  run(process.execPath, [tsc, "--project", "test/types"], pkg);
 });

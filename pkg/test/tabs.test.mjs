@@ -30,7 +30,7 @@ async function race(tabs, begin) {
 }
 
 test(`two tabs agree on ${INTENTS} keys, and each effect happens once`, { timeout: 300_000 }, () =>
-  stage(async ({ mock, page }) => {
+  stage(async ({ mock, site, page }) => {
     const tabs = [await page(), await page()];
     for (const tab of tabs) await openClient(tab, {});
     const disagree = await race(tabs, async (intent) => {
@@ -58,6 +58,66 @@ test(`two tabs agree on ${INTENTS} keys, and each effect happens once`, { timeou
     const { effects, keys } = await mock.ledger();
     assert.equal(keys.length, INTENTS);
     assert.equal(effects.length, INTENTS);
+    // Both tabs wanted to send each of them: one did, and the other read again what had become of it.
+    assert.equal((await mock.posts()).length, INTENTS);
+    assert.equal(site.together.most, 1);
+  }),
+);
+
+/** The same payments from two tabs at once, on a server that takes its time over each. */
+async function crowd(tabs, mock, open) {
+  await mock.fault("slow-work:150");
+  for (const tab of tabs) await open(tab);
+  const start = Date.now() + 300;
+  const states = await Promise.all(
+    tabs.map((tab) =>
+      tab.evaluate(async (start) => {
+        while (Date.now() < start) await new Promise((resolve) => setTimeout(resolve, 1));
+        const pay = async (number) => {
+          const adoptKey = `3c9d1f5a-0000-4000-8000-${String(number).padStart(12, "0")}`;
+          const operation = await client.operation(`cart/${number}`, { url: "/api/orders", json: { item: "tea" }, adoptKey });
+          return (await operation.send()).state;
+        };
+        const states = [];
+        // Few at a time: a browser has six connections to one server, for all its tabs.
+        for (let round = 0; round < 6; round++) states.push(...(await Promise.all([pay(2 * round), pay(2 * round + 1)])));
+        return states;
+      }, start),
+    ),
+  );
+  assert.deepEqual([...new Set(states.flat())], ["succeeded"]);
+  assert.equal((await mock.ledger()).effects.length, 12);
+}
+
+test("only one of two tabs sends at a time", { timeout: 60_000 }, () =>
+  stage(async ({ mock, site, page }) => {
+    await crowd([await page(), await page()], mock, (tab) => openClient(tab, {}));
+    assert.equal(site.together.most, 1, "two requests of one key were under way at once");
+    assert.equal((await mock.posts()).length, 12);
+  }),
+);
+
+test("control: two tabs without a common journal do send at once", { timeout: 60_000 }, () =>
+  stage(async ({ mock, site, page }) => {
+    await crowd([await page(), await page()], mock, (tab) => openClient(tab, { store: "memory" }));
+    assert.equal(site.together.most, 2, "they never met, so the test above proves nothing");
+  }),
+);
+
+test("a tab that began and does not send lets another tab send", { timeout: 60_000 }, () =>
+  stage(async ({ mock, page }) => {
+    const [first, second] = [await page(), await page()];
+    for (const tab of [first, second]) await openClient(tab, {});
+    const tea = { url: "/api/orders", json: { item: "tea" } };
+    const key = await first.evaluate(async (tea) => (window.held = await client.operation("cart/1", tea)).key, tea);
+    const ended = await second.evaluate(async (tea) => {
+      const { state, key, attempts } = await (await client.operation("cart/1", tea)).send();
+      return { state, key, attempts };
+    }, tea);
+    assert.deepEqual(ended, { state: "succeeded", key, attempts: 1 });
+    // The first hears of it, and has nothing left to send.
+    assert.equal(await first.evaluate(async () => (await held.send()).state), "succeeded");
+    assert.equal((await mock.posts()).length, 1);
   }),
 );
 
@@ -152,6 +212,37 @@ test("a frozen tab's operation is taken over within 30 s, and its late write bou
     assert.equal((await mock.ledger()).effects.length, 1);
   }),
 );
+
+for (const event of ["online", "storage", "pageshow", "visibilitychange"]) {
+  test(`a page that resumes looks for what was left open: ${event}`, { timeout: 60_000 }, () =>
+    stage(async ({ mock, page }) => {
+      const [first, second] = [await page(), await page()];
+      // Without the look that comes by itself now and then.
+      await second.addInitScript(() => {
+        const every = window.setInterval;
+        window.setInterval = (work, time) => (time === 10_000 ? 0 : every(work, time));
+      });
+      await second.reload();
+      await openClient(second, {});
+      assert.equal(await second.evaluate(async () => (await client.resumeAll()).length), 0);
+      await openClient(first, {});
+      await first.evaluate(async () => {
+        window.left = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+      });
+      await first.close();
+      const open = (event) =>
+        second.evaluate(async (event) => {
+          const target = event === "visibilitychange" ? document : window;
+          target.dispatchEvent(new Event(event));
+          return (await client.list("unfinished")).length;
+        }, event);
+      assert.equal(await open("resize"), 1, "it was sent without a reason");
+      assert.equal((await mock.posts()).length, 0);
+      await open(event);
+      await until(async () => (await mock.ledger()).effects.length === 1, "the request");
+    }),
+  );
+}
 
 test("every tab hears of the progress of every other", { timeout: 60_000 }, () =>
   stage(async ({ page }) => {

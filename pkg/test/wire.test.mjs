@@ -183,6 +183,78 @@ test("cancel, then reload: the user's stop wins over every sweep", LIMIT, () =>
   }),
 );
 
+for (const cancelled of [true, false]) {
+  const name = cancelled
+    ? "a cancel in another tab stops the one that drives, and no event sends it again"
+    : "control: without the cancel it is sent again";
+  test(name, LIMIT, () =>
+    stage(async ({ mock, page: open }) => {
+      const [first, second] = [await open(), await open()];
+      await mock.fault("status:503*1");
+      for (const tab of [first, second]) {
+        await openClient(tab, { policy: { ...QUICK, base: 1_000, cap: 1_000 } });
+        await tab.evaluate(() => void client.resumeAll());
+      }
+      const reference = await first.evaluate(async () => {
+        const operation = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+        window.ended = operation.send({ onProgress: (step) => steps.push(step.state) }).catch((error) => error);
+        return operation.reference;
+      });
+      await until(() => first.evaluate(() => steps.includes("waiting")), "the first wait");
+      if (cancelled) {
+        const state = await second.evaluate(async (reference) => (await client.find(reference))[0].cancel(), reference);
+        assert.equal(state, "attention", "the server may have acted on the first attempt");
+      }
+      for (const tab of [first, second]) {
+        await tab.evaluate(() => {
+          for (const event of ["online", "storage", "pageshow"]) dispatchEvent(new Event(event));
+          document.dispatchEvent(new Event("visibilitychange"));
+        });
+      }
+      const { state, kind, reason } = await first.evaluate(async () => {
+        const { state, kind, reason } = await ended;
+        return { state, kind, reason };
+      });
+      if (cancelled) assert.deepEqual([kind, reason], ["attention", "cancelled"]);
+      else assert.equal(state, "succeeded");
+      assert.equal((await mock.posts()).length, cancelled ? 1 : 2);
+    }),
+  );
+}
+
+for (const store of ["indexeddb", "localstorage"]) {
+  test(`${store}: after signing out not a trace of the user is left, before it there is`, LIMIT, () =>
+    stage(async ({ page: open }) => {
+      const page = await open();
+      const traces = await page.evaluate(async (store) => {
+        const { Client } = await import("/dist/index.js");
+        const settled = (request) => new Promise((resolve) => (request.onsuccess = () => resolve(request.result)));
+        const latin = (value) => (value instanceof Uint8Array ? new TextDecoder("latin1").decode(value) : value);
+        const trace = async () => {
+          const found = [JSON.stringify({ ...localStorage })];
+          for (const { name } of await indexedDB.databases()) {
+            const database = await settled(indexedDB.open(name));
+            for (const table of database.objectStoreNames) {
+              const rows = await settled(database.transaction(table).objectStore(table).getAll());
+              found.push(JSON.stringify(rows, (_, value) => latin(value)));
+            }
+            database.close();
+          }
+          return found.some((text) => text.includes("canary"));
+        };
+        const effects = { row: { apply() {}, revert() {} } };
+        const client = await Client.open({ application: "shop", scope: "canary-ann", store, effects });
+        const request = { url: "/api/orders", json: { name: "canary" }, optimistic: { effect: "row", args: "canary" } };
+        await (await client.operation("canary/1", request)).send();
+        await client.operation("canary/2", request);
+        const before = await trace();
+        return [before, await client.signOut(), await trace()];
+      }, store);
+      assert.deepEqual(traces, [true, 2, false]);
+    }),
+  );
+}
+
 test("signing out wipes one scope and leaves the other", LIMIT, () =>
   stage(async ({ page: open }) => {
     const page = await open();
@@ -288,3 +360,87 @@ for (const [name, amount, fault, reload, calls, after] of [
     }),
   );
 }
+
+test("optimistic state is taken back when it is abandoned, and stays when a cancel leaves it unknown", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await shop(page);
+    await mock.gate("hold");
+    const seen = await page.evaluate(async () => {
+      const begin = (item) =>
+        client.operation(`cart/${item}`, { url: "/api/payments", json: { item }, optimistic: { effect: "row", args: { item } } });
+      const [tea, cups, cake] = [await begin("tea"), await begin("cups"), await begin("cake")];
+      const states = [await tea.cancel()];
+      for (const operation of [cups, cake]) {
+        const sent = new Promise((resolve) => operation.send({ onProgress: resolve }).catch(() => {}));
+        await sent;
+      }
+      states.push(await cups.cancel(), await cake.cancel(), await cake.abandon("the shop never heard of it"));
+      return { states, calls };
+    });
+    assert.deepEqual(seen.states, ["abandoned", "attention", "attention", "abandoned"]);
+    assert.deepEqual(seen.calls, ["apply tea", "apply cups", "apply cake", "revert tea", "revert cake"]);
+    await page.reload();
+    await shop(page);
+    assert.deepEqual(await page.evaluate(() => calls), ["apply cups"]);
+  }),
+);
+
+test("control: a browser that does not know that it is offline burns attempts", LIMIT, () =>
+  stage(async ({ browser, page: open }) => {
+    const page = await open();
+    await page.addInitScript(() => Object.defineProperty(Navigator.prototype, "onLine", { get: () => true }));
+    await page.reload();
+    await openClient(page, { policy: QUICK });
+    await browser.context.setOffline(true);
+    const ended = await page.evaluate(async () => {
+      const operation = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+      const { kind, attempts } = await operation.send().catch((error) => error);
+      return { kind, attempts };
+    });
+    assert.deepEqual(ended, { kind: "attention", attempts: 6 });
+  }),
+);
+
+test("a callback for credentials that fails in any way at all is no credentials, and never a silence", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    const kinds = await page.evaluate(async () => {
+      const { Client } = await import("/dist/index.js");
+      const ways = [
+        () => { throw new Error("no token"); },
+        () => Promise.reject(),
+        () => Promise.reject(null),
+        () => null,
+        () => ({ Authorization: Symbol("token") }),
+      ];
+      const kinds = [];
+      for (const [at, credentials] of ways.entries()) {
+        const client = await Client.open({ application: `shop-${at}`, credentials, store: "memory", policy: { maxAttempts: 1 } });
+        const operation = await client.operation("cart/1", { url: "/api/orders", json: { item: "tea" } });
+        const silence = new Promise((resolve) => setTimeout(resolve, 10_000, { kind: "silence" }));
+        kinds.push((await Promise.race([operation.send().catch((error) => error), silence])).kind);
+      }
+      return kinds;
+    });
+    assert.deepEqual(kinds, Array(5).fill("not-applied"));
+    assert.equal((await mock.posts()).length, 0);
+  }),
+);
+
+test("header lines that are numbers are sent as texts, and a body of no bytes' kind is refused", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await openClient(page, { policy: QUICK, keepHeaders: ["x-version"] });
+    const request = { url: "/api/orders", json: { item: "tea" }, headers: { "X-Version": 3 } };
+    assert.equal((await pay(page, "cart/1", request)).state, "succeeded");
+    const refused = await page.evaluate(async () => {
+      const wrong = [new ArrayBuffer(3), new Uint16Array(3), [1, 2], new Blob(["x"]), 7];
+      const begin = (body, at) =>
+        client.operation(`cart/wrong-${at}`, { url: "/api/orders", body, contentType: "text/plain" }).catch((error) => error.kind);
+      return Promise.all(wrong.map(begin));
+    });
+    assert.deepEqual(refused, Array(5).fill("invalid-request"));
+    assert.equal((await mock.posts()).length, 1);
+  }),
+);

@@ -2,13 +2,14 @@
 
 use super::lease::{Acquired, Mine, Wish};
 use super::{Asked, CredentialsError, Inner, is_framing};
-use crate::entry::{Entry, Frozen, Phase, Progress, Receipt};
+use crate::entry::{Entry, Frozen, Owner, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
-use crate::journal::{Flush, JournalError, JournalErrorKind};
+use crate::journal::{Expected, Flush, JournalError, JournalErrorKind};
 use crate::machine::{self, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
 use crate::message::{Content, Failure, FailureKind, Headers, Origin, Sent};
 use crate::operation::Operation;
 use crate::outcome::Outcome;
+#[cfg(feature = "planted")]
 use crate::planted;
 use crate::retry::budget::Budget;
 use crate::trace;
@@ -22,6 +23,7 @@ pub(super) const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 impl Inner {
     /// Drives an operation until there is an end to report.
     pub(crate) async fn drive(&self, operation: &Operation, wish: Wish) -> Result<Outcome, Error> {
+        operation.check_damage()?;
         let key = operation.key();
         trace::within(&key, async {
             let (_flight, waited) = self.flights.enter(&key).await;
@@ -55,6 +57,12 @@ impl Inner {
     }
 }
 
+/// What the machine lets out.
+enum Leaving {
+    Attempt(Permit),
+    Question(Probe),
+}
+
 /// One run of the machine over one entry. Dropped before its end, it lets the entry go.
 struct Ride<'a> {
     inner: &'a Inner,
@@ -72,8 +80,10 @@ struct Ride<'a> {
     pending: Option<(Box<Progress>, Flush)>,
     /// How many attempts the journal knew of when we last wrote: more are somebody else's.
     noted: u32,
-    /// The latest revision that the journal acknowledged.
-    written: u64,
+    /// The latest of ours that the journal acknowledged: what the next write replaces.
+    written: Expected,
+    /// What a write that failed would have left, if it took hold all the same.
+    failed: Option<Expected>,
     over: bool,
 }
 
@@ -95,7 +105,7 @@ impl<'a> Ride<'a> {
             .check_origin(&entry.frozen.url)
             .map_err(|error| operation.blame(error))?;
         let noted = entry.progress.attempts;
-        let written = receipt.revision();
+        let written = Expected::of(&entry.progress);
         let (slot, frozen) = (entry.slot, Arc::clone(&entry.frozen));
         let machine = Machine::new(Task {
             body: operation.body()?,
@@ -120,6 +130,7 @@ impl<'a> Ride<'a> {
             pending: None,
             noted,
             written,
+            failed: None,
             over: false,
         })
     }
@@ -139,28 +150,36 @@ impl<'a> Ride<'a> {
             event = match decision {
                 Decision::Record { progress, flush } => {
                     let (progress, _) = self.pending.insert((progress, flush));
-                    let written =
-                        match planted_write(self.inner, self.slot, &self.frozen, progress).await {
-                            Some(receipt) => Ok(receipt),
-                            None => {
-                                self.inner
-                                    .record(self.slot, &self.frozen, progress, flush)
-                                    .await
-                            }
-                        };
-                    let noted = self.pending.take().map(|(progress, _)| progress.attempts);
+                    let (inner, slot, frozen, old) =
+                        (self.inner, self.slot, &self.frozen, self.written);
+                    #[cfg(feature = "planted")]
+                    let written = match planted_write(inner, slot, frozen, progress).await {
+                        Some(receipt) => Ok(receipt),
+                        None => inner.record(slot, frozen, old, progress, flush).await,
+                    };
+                    #[cfg(not(feature = "planted"))]
+                    let written = inner.record(slot, frozen, old, progress, flush).await;
+                    let noted = self.pending.take();
                     match written {
                         Ok(receipt) => {
-                            self.noted = noted.unwrap_or(self.noted);
-                            self.written = receipt.revision();
+                            if let Some((progress, _)) = noted {
+                                self.noted = progress.attempts;
+                                self.written = Expected::of(&progress);
+                            }
                             Event::Recorded(receipt)
                         }
-                        // Boxed, as it is rare and large.
-                        Err(error) => return Box::pin(self.not_recorded(error)).await,
+                        Err(error) => {
+                            let failed = error.kind() != JournalErrorKind::Stale;
+                            self.failed = noted
+                                .map(|(progress, _)| Expected::of(&progress))
+                                .filter(|_| failed);
+                            // Boxed, as it is rare and large.
+                            return Box::pin(self.not_recorded(error)).await;
+                        }
                     }
                 }
-                Decision::Send(permit) => self.send(permit).await,
-                Decision::Probe(probe) => self.probe(probe).await,
+                Decision::Send(permit) => self.exchange(Leaving::Attempt(permit)).await,
+                Decision::Probe(probe) => self.exchange(Leaving::Question(probe)).await,
                 Decision::Sleep { wait, charge } => self.sleep(wait, charge).await,
                 Decision::Reauthorise => self.reauthorise(),
                 Decision::Finish(end) => return self.finish(end).map(Some),
@@ -168,43 +187,44 @@ impl<'a> Ride<'a> {
         }
     }
 
-    async fn send(&mut self, permit: Permit) -> Event {
-        let attempt = permit.attempt();
-        self.operation.updates.tell(&Update::Sending { attempt });
-        let credentials = match self.credentials(permit.url()).await {
+    /// Lets a request leave, or a question: both with what proves who asks.
+    async fn exchange(&mut self, leaving: Leaving) -> Event {
+        let (url, update) = match &leaving {
+            Leaving::Attempt(permit) => {
+                let attempt = permit.attempt();
+                (permit.url(), Update::Sending { attempt })
+            }
+            Leaving::Question(probe) => (probe.url(), Update::Polling),
+        };
+        self.operation.updates.tell(&update);
+        let credentials = match self.credentials(url).await {
             Ok(credentials) => credentials,
             Err(failure) => return Event::Failed(failure),
         };
-        let permit = permit.with_credentials(credentials);
-        self.sending = true;
-        let left_before = std::mem::replace(&mut self.operation.state().maybe_sent, true);
-        let result = trace::attempt(attempt, self.inner.transport.send(permit)).await;
+        let transport = &self.inner.transport;
+        let mut left_before = true;
+        let (attempt, answer) = match leaving {
+            Leaving::Attempt(permit) => {
+                self.sending = true;
+                left_before = std::mem::replace(&mut self.operation.state().maybe_sent, true);
+                let attempt = permit.attempt();
+                let permit = permit.with_credentials(credentials);
+                (Some(attempt), transport.send(permit))
+            }
+            Leaving::Question(probe) => {
+                (None, transport.probe(probe.with_credentials(credentials)))
+            }
+        };
+        let result = trace::attempt(attempt, answer).await;
         self.sending = false;
         match result {
             Ok(response) => Event::Answered(response),
             Err(failure) => {
-                if failure.sent == Sent::No {
-                    self.operation.state().maybe_sent = left_before;
+                if failure.sent == Sent::No && !left_before {
+                    self.operation.state().maybe_sent = false;
                 }
                 Event::Failed(failure)
             }
-        }
-    }
-
-    async fn probe(&mut self, probe: Probe) -> Event {
-        self.operation.updates.tell(&Update::Polling);
-        let credentials = match self.credentials(probe.url()).await {
-            Ok(credentials) => credentials,
-            Err(failure) => return Event::Failed(failure),
-        };
-        match self
-            .inner
-            .transport
-            .probe(probe.with_credentials(credentials))
-            .await
-        {
-            Ok(response) => Event::Answered(response),
-            Err(failure) => Event::Failed(failure),
         }
     }
 
@@ -342,62 +362,44 @@ impl<'a> Ride<'a> {
     }
 
     /// The journal did not take a write: somebody else wrote first, or it is in trouble.
+    ///
+    /// Of two final words the first stands; else ours is written over what somebody else noted. Except
+    /// where it leans on nothing having left before and others have sent since: a refusal of our attempt
+    /// says nothing about theirs.
     async fn not_recorded(&mut self, error: JournalError) -> Result<Option<Outcome>, Error> {
         let final_word = self.machine.progress().phase.is_settled();
-        if error.kind() == JournalErrorKind::Stale {
-            return if final_word {
-                self.insist().await
-            } else {
-                self.step_aside().await
-            };
+        if error.kind() != JournalErrorKind::Stale {
+            self.store_progress();
+            if final_word {
+                return self.unwritten(error).map(Some);
+            }
+            return Err(self.operation.unseen(error.into()));
         }
-        self.store_progress();
-        if final_word {
-            return self.unwritten(error).map(Some);
-        }
-        Err(self.operation.unseen(error.into()))
-    }
-
-    /// A final answer that the journal could not take.
-    ///
-    /// A success is real, written down or not: a later resume learns it again. A refusal must not be
-    /// told: the entry is still open, and a resume may well succeed.
-    fn unwritten(&mut self, error: JournalError) -> Result<Outcome, Error> {
-        self.over = true;
-        if self.machine.progress().phase == Phase::Succeeded {
-            return Ok(self.outcome().not_recorded());
-        }
-        Err(self.operation.blame(error.into()))
-    }
-
-    /// Somebody else moved the entry while the final answer came in: the first final word stands.
-    ///
-    /// Except where ours leans on nothing having left before and others have sent since: a refusal of
-    /// our attempt says nothing about theirs.
-    async fn insist(&mut self) -> Result<Option<Outcome>, Error> {
+        self.over = !final_word;
         let firm = self.machine.in_doubt();
         loop {
             let current = self.inner.load(self.operation).await?;
-            if !firm && current.progress.attempts > self.noted {
-                return self.step_aside().await;
-            }
-            if current.progress.phase.is_settled() {
+            let theirs = &current.progress;
+            let insist = final_word && (firm || theirs.attempts <= self.noted);
+            if !insist || theirs.phase.is_settled() {
                 self.over = true;
                 self.operation.learn(&current);
-                if current.progress.answer.is_none() {
+                if insist && theirs.answer.is_none() {
                     // A person closed it meanwhile. Their note stands in the journal, but the caller
                     // hears what the server said.
                     return Ok(Some(self.outcome().not_recorded()));
                 }
+                if theirs.phase.is_open() {
+                    return Ok(None);
+                }
                 return self.inner.conclude(self.operation, &current).map(Some);
             }
             let mut progress = self.machine.progress().clone();
-            progress.revision = current.progress.revision + 1;
-            progress.epoch = current.progress.epoch + 1;
-            progress.attempts = progress.attempts.max(current.progress.attempts);
-            let record = self
-                .inner
-                .record(self.slot, &self.frozen, &progress, Flush::Full);
+            progress.revision = theirs.revision + 1;
+            progress.epoch = theirs.epoch + 1;
+            progress.attempts = progress.attempts.max(theirs.attempts);
+            let (slot, frozen, old) = (self.slot, &self.frozen, Expected::of(theirs));
+            let record = self.inner.record(slot, frozen, old, &progress, Flush::Full);
             match record.await {
                 Ok(_) => return self.finish(End::Settled).map(Some),
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
@@ -406,15 +408,15 @@ impl<'a> Ride<'a> {
         }
     }
 
-    /// Somebody else drives it, or the user stopped it.
-    async fn step_aside(&mut self) -> Result<Option<Outcome>, Error> {
-        self.over = true;
-        let current = self.inner.load(self.operation).await?;
-        self.operation.learn(&current);
-        if current.progress.phase.is_open() {
-            return Ok(None);
+    /// A final answer that the journal could not take.
+    ///
+    /// A success is real, written down or not: a later resume learns it again. A refusal must not be
+    /// told: the entry is still open, and a resume may well succeed.
+    fn unwritten(&mut self, error: JournalError) -> Result<Outcome, Error> {
+        if self.machine.progress().phase == Phase::Succeeded {
+            return Ok(self.outcome().not_recorded());
         }
-        self.inner.conclude(self.operation, &current).map(Some)
+        Err(self.operation.blame(error.into()))
     }
 }
 
@@ -425,20 +427,44 @@ impl Drop for Ride<'_> {
         }
         // A write that nobody waits for any more may never have been started: start it again. If it
         // was, this one bounces.
+        let (slot, frozen) = (self.slot, &self.frozen);
         if let Some((progress, flush)) = self.pending.take() {
-            self.inner.let_go(self.slot, &self.frozen, &progress, flush);
-            self.written = progress.revision;
+            self.inner
+                .let_go(slot, frozen, self.written, &progress, flush);
+            self.written = Expected::of(&progress);
         }
-        if !self.machine.progress().phase.is_open() {
+        let Some(mut progress) = self.released() else {
             return;
+        };
+        // After a write that failed the machine is ahead of the journal, or is not: one of the two fits.
+        // Only what is ours is let go: if another's claim came first, its number may be the same, its
+        // owner and epoch are not.
+        let failed = self.failed.filter(|it| it.owner != Owner::NONE);
+        for ours in [Some(self.written), failed].into_iter().flatten() {
+            progress.revision = ours.revision + 1;
+            self.inner
+                .let_go(slot, frozen, ours, &progress, Flush::Normal);
         }
-        let surely_unsent = !self.sending && !self.machine.in_doubt();
-        let mut progress = machine::release(self.machine.progress(), surely_unsent);
-        // After a write that failed the machine is ahead of the journal.
-        progress.revision = self.written + 1;
-        self.inner
-            .let_go(self.slot, &self.frozen, &progress, Flush::Normal);
-        self.operation.state().entry.progress = progress;
+        if self.machine.progress().phase.is_open() {
+            progress.revision = self.written.revision + 1;
+            self.operation.state().entry.progress = progress;
+        }
+    }
+}
+
+impl Ride<'_> {
+    /// The entry as others may take it up; `None` if there is nothing to let go.
+    fn released(&self) -> Option<Progress> {
+        let progress = self.machine.progress();
+        if progress.phase.is_open() {
+            let surely_unsent = !self.sending && !self.machine.in_doubt();
+            return Some(machine::release(progress, surely_unsent));
+        }
+        // A last word that the journal did not take is not the journal's: there it is still open.
+        self.failed?;
+        let mut open = progress.clone();
+        (open.phase, open.answer) = (Phase::Sending, None);
+        Some(machine::release(&open, false))
     }
 }
 
@@ -455,6 +481,7 @@ pub(super) fn given_up(progress: &Progress) -> Option<Error> {
 }
 
 /// What a bug of the harness does in place of a write: see [`planted`].
+#[cfg(feature = "planted")]
 async fn planted_write(
     inner: &Inner,
     slot: u64,
@@ -472,7 +499,8 @@ async fn planted_write(
         return None;
     }
     let load = inner.journal.load(slot, frozen.key.clone());
-    let revision = load.await.ok()??.progress.revision + 1;
+    let old = Expected::of(&load.await.ok()??.progress);
+    let revision = old.revision + 1;
     if revision == progress.revision {
         return None;
     }
@@ -481,7 +509,7 @@ async fn planted_write(
             revision,
             ..progress.clone()
         });
-        let _ = inner.record(slot, frozen, &renewed, Flush::Full).await;
+        let _ = inner.record(slot, frozen, old, &renewed, Flush::Full).await;
     }
     Some(fake())
 }

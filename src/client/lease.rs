@@ -3,12 +3,13 @@
 use super::Inner;
 use crate::entry::{Entry, Frozen, Kept, Owner, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
-use crate::journal::{Flush, JournalError, JournalErrorKind, Liveness, Write};
+use crate::journal::{Expected, Flush, JournalError, JournalErrorKind, Liveness, Write};
 use crate::machine::{self, Claim};
 use crate::message::Content;
 use crate::operation::Operation;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
+use crate::seam::BoxFuture;
 use crate::trace;
 use crate::update::Update;
 use std::task::{Context, Waker};
@@ -125,10 +126,8 @@ impl Inner {
             }
         }
         let unsent = machine::release(&entry.progress, true);
-        match self
-            .record(entry.slot, &entry.frozen, &unsent, Flush::Full)
-            .await
-        {
+        let (slot, frozen, old) = (entry.slot, &entry.frozen, Expected::of(&entry.progress));
+        match self.record(slot, frozen, old, &unsent, Flush::Full).await {
             Err(error) if error.kind() != JournalErrorKind::Stale => {
                 Err(operation.unseen(error.into()))
             }
@@ -168,10 +167,13 @@ impl Inner {
         };
         let mut unheard = Unheard(Some((self, &claimed)));
         let (slot, frozen) = (claimed.slot, &claimed.frozen);
+        let old = Expected::of(&entry.progress);
         let written = self
-            .record(slot, frozen, &claimed.progress, Flush::Full)
+            .record(slot, frozen, old, &claimed.progress, Flush::Full)
             .await;
-        unheard.0 = None;
+        // A write that is said to have failed may have taken hold all the same.
+        let in_doubt = matches!(&written, Err(error) if error.kind() != JournalErrorKind::Stale);
+        unheard.0.take_if(|_| !in_doubt);
         drop(unheard);
         match written {
             Ok(receipt) => {
@@ -188,32 +190,45 @@ impl Inner {
         }
     }
 
-    /// The entry as the journal has it now.
-    pub(crate) async fn load(&self, operation: &Operation) -> Result<Entry, Error> {
-        let (slot, key) = operation.handle();
-        match self.journal.load(slot, key).await {
-            Ok(Some(entry)) => Ok(entry),
-            Ok(None) => Err(operation.unseen(Error::new(
-                ErrorKind::NotFound,
-                "the journal no longer has this operation: it was settled and reaped, or forgotten",
-            ))),
-            Err(error) => Err(operation.unseen(error.into())),
-        }
+    /// The entry as the journal has it now. Boxed: many ask, and each would have a copy of it.
+    pub(crate) fn load<'a>(
+        &'a self,
+        operation: &'a Operation,
+    ) -> BoxFuture<'a, Result<Entry, Error>> {
+        Box::pin(async move {
+            let (slot, key) = operation.handle();
+            match self.journal.load(slot, key).await {
+                Ok(Some(entry)) => Ok(entry),
+                Ok(None) => Err(operation.unseen(Error::new(
+                    ErrorKind::NotFound,
+                    "the journal no longer has this operation: it was settled and reaped, or forgotten",
+                ))),
+                Err(error) => Err(operation.unseen(error.into())),
+            }
+        })
     }
 
-    pub(super) async fn record(
+    pub(crate) fn record(
         &self,
         slot: u64,
         frozen: &Frozen,
+        expected: Expected,
         progress: &Progress,
         flush: Flush,
-    ) -> Result<Receipt, JournalError> {
-        let write = self.written(slot, frozen, progress, flush);
-        self.journal.record(write).await
+    ) -> BoxFuture<'_, Result<Receipt, JournalError>> {
+        let write = self.written(slot, frozen, expected, progress, flush);
+        self.journal.record(write)
     }
 
     /// A progress as the journal keeps it: an answer is kept as the body is.
-    fn written(&self, slot: u64, frozen: &Frozen, progress: &Progress, flush: Flush) -> Write {
+    fn written(
+        &self,
+        slot: u64,
+        frozen: &Frozen,
+        expected: Expected,
+        progress: &Progress,
+        flush: Flush,
+    ) -> Write {
         let mut progress = progress.clone();
         if let Some(answer) = &mut progress.answer
             && let Kept::Plain(bytes) = &answer.body
@@ -227,16 +242,38 @@ impl Inner {
         Write {
             slot,
             key: frozen.key.clone(),
-            expected: progress.revision - 1,
+            expected,
             progress,
             flush,
         }
     }
 
+    /// A begin that is said to have failed may have taken hold all the same: then nobody drives what it
+    /// made, and it is let go. Nothing more is done if that fails too.
+    pub(crate) async fn let_go_if_begun(&self, entry: &Entry) {
+        let scope = Some(entry.frozen.scope.clone());
+        let Ok(found) = self.journal.find(entry.reference(), scope).await else {
+            return;
+        };
+        let ours = Expected::of(&entry.progress);
+        let made = |it: &&Entry| it.key() == entry.key() && Expected::of(&it.progress) == ours;
+        if let Some(made) = found.entries.iter().find(made) {
+            let unsent = machine::release(&made.progress, true);
+            let (slot, frozen) = (made.slot, &made.frozen);
+            let _ = self.record(slot, frozen, ours, &unsent, Flush::Full).await;
+        }
+    }
+
     /// Starts a write without waiting for it: a future that is dropped cannot await.
-    pub(crate) fn let_go(&self, slot: u64, frozen: &Frozen, progress: &Progress, flush: Flush) {
-        let write = self.written(slot, frozen, progress, flush);
-        let mut write = Box::pin(self.journal.record(write));
+    pub(crate) fn let_go(
+        &self,
+        slot: u64,
+        frozen: &Frozen,
+        expected: Expected,
+        progress: &Progress,
+        flush: Flush,
+    ) {
+        let mut write = self.record(slot, frozen, expected, progress, flush);
         let _ = write.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
 
@@ -290,8 +327,8 @@ impl Inner {
     }
 }
 
-/// A claim whose caller has left before the journal answered. It may be written, and would keep
-/// everybody else out for as long as this process lives.
+/// A claim whose caller has left before the journal answered, or that the journal is in trouble over.
+/// It may be written, and would keep everybody else out for as long as this process lives.
 struct Unheard<'a>(Option<(&'a Inner, &'a Entry)>);
 
 impl Drop for Unheard<'_> {
@@ -299,7 +336,9 @@ impl Drop for Unheard<'_> {
         if let Some((inner, claimed)) = self.0.take() {
             // Another's claim may have come first and have sent: never say that nothing was.
             let progress = machine::release(&claimed.progress, false);
-            inner.let_go(claimed.slot, &claimed.frozen, &progress, Flush::Normal);
+            let (slot, frozen) = (claimed.slot, &claimed.frozen);
+            let ours = Expected::of(&claimed.progress);
+            inner.let_go(slot, frozen, ours, &progress, Flush::Normal);
         }
     }
 }

@@ -3,11 +3,11 @@
 //! Hand-written because it is also what a checkout page downloads: no reflection, no text, no
 //! floats. Numbers are LEB128, texts and bytes carry their length.
 
-use super::{Answer, Attempt, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
+use super::{Answer, Attempt, Expected, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 use crate::message::{Headers, Method};
-use crate::retry::classify::{Once, Reason, Replayed};
+use crate::retry::classify::{Complete, Once, Reason, Replayed};
 use crate::time::{Timestamp, millis};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -59,6 +59,7 @@ impl Frozen {
         w.bytes(self.fingerprint.as_bytes());
         w.text(&self.profile);
         w.time(self.begun_at);
+        w.complete(&self.complete);
         w.finish(b"frozen")
     }
 
@@ -82,6 +83,7 @@ impl Frozen {
             fingerprint: Fingerprint::from_bytes(r.array()),
             profile: r.text().into(),
             begun_at: r.time(),
+            complete: r.complete(),
         };
         r.end()?;
         Ok(frozen)
@@ -99,9 +101,7 @@ impl Progress {
         };
         w.byte(phase);
         w.option(reason, |w, reason| w.byte(code(&REASONS, reason)));
-        w.number(self.revision);
-        w.bytes(&self.owner.0.to_le_bytes());
-        w.number(self.epoch);
+        w.expected(&Expected::of(self));
         w.number(u64::from(self.attempts));
         w.number(self.recent.len() as u64);
         for attempt in &self.recent {
@@ -177,6 +177,29 @@ impl Progress {
         };
         r.end()?;
         Ok(progress)
+    }
+}
+
+impl Expected {
+    /// As it stands in the bytes of a [`Progress`].
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut w = Writer(Vec::with_capacity(36));
+        w.expected(self);
+        w.0
+    }
+
+    /// Whether the stored `bytes` of a progress are what is expected. Their digest is not looked at:
+    /// the first 40 of them are enough, and whoever is refused will read them all.
+    #[must_use]
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        // Before it stand the format, the phase, and whether a reason follows.
+        let at = bytes
+            .get(2)
+            .map_or(0, |reason| 3 + usize::from(*reason == 1));
+        bytes
+            .get(at..)
+            .is_some_and(|rest| rest.starts_with(&self.encode()))
     }
 }
 
@@ -263,6 +286,13 @@ impl Writer {
         self.bytes(bytes);
     }
 
+    /// Journals compare these bytes where they stand: see [`Expected::is_in`].
+    fn expected(&mut self, it: &Expected) {
+        self.number(it.revision);
+        self.bytes(&it.owner.0.to_le_bytes());
+        self.number(it.epoch);
+    }
+
     fn text(&mut self, text: &str) {
         self.sized(text.as_bytes());
     }
@@ -303,6 +333,18 @@ impl Writer {
             Kept::NotKept => self.byte(2),
             Kept::Lost => self.byte(3),
             Kept::TooLarge => self.byte(4),
+        }
+    }
+
+    /// Nothing where there is nothing to say: so it was before there was anything.
+    fn complete(&mut self, complete: &Complete) {
+        match complete {
+            Complete::Status => {}
+            Complete::Body => self.byte(1),
+            Complete::Header(name) => {
+                self.byte(2);
+                self.text(name);
+            }
         }
     }
 
@@ -496,6 +538,17 @@ impl<'a> Reader<'a> {
             }
         }
         headers
+    }
+
+    fn complete(&mut self) -> Complete {
+        if self.left.is_empty() || self.broken.is_some() {
+            return Complete::Status;
+        }
+        match self.byte() {
+            1 => Complete::Body,
+            2 => Complete::Header(self.text().into()),
+            _ => self.refuse("complete", Complete::Status),
+        }
     }
 
     #[inline(never)]

@@ -6,82 +6,21 @@
 mod row;
 
 use super::{
-    Begun, Flush, Journal, JournalError, JournalErrorKind, Listing, Liveness, Query, Reaped,
-    Receipt, Retention, Select, Tombstone, Write,
+    Begun, Expected, Flush, Journal, JournalError, JournalErrorKind, Listing, Liveness, Query,
+    Reaped, Receipt, Retention, Select, Tombstone, Write,
 };
 use crate::entry::{Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};
 use crate::machine;
 use crate::seam::BoxFuture;
-use gloo_storage::{LocalStorage, Storage as _};
-use js_sys::{Array, Promise};
+use crate::seam::border::{Job, Pack, Values};
 use row::{Row, buried, name_of};
 use std::rc::Rc;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
 
 #[wasm_bindgen(module = "/src/journal/browser/store.js")]
 extern "C" {
-    #[wasm_bindgen(js_name = openIndexedDb)]
-    fn open_indexed_db(name: &str) -> Promise;
-    #[wasm_bindgen(js_name = probeLocalStorage)]
-    fn probe_local_storage() -> Promise;
-    #[wasm_bindgen(js_name = openLocalStorage)]
-    fn open_local_storage(name: &str, storage: &JsValue) -> Promise;
-    #[wasm_bindgen(js_name = openMemory)]
-    fn open_memory(name: &str) -> Promise;
-
-    type Store;
-    #[wasm_bindgen(method, getter)]
-    fn owner(this: &Store) -> Vec<u8>;
-    #[wasm_bindgen(method, getter)]
-    fn grade(this: &Store) -> u32;
-    #[wasm_bindgen(method)]
-    fn add(
-        this: &Store,
-        name: &str,
-        key: &str,
-        frozen: &[u8],
-        progress: &[u8],
-        open: bool,
-    ) -> Promise;
-    #[wasm_bindgen(method)]
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "one call across the border instead of eight"
-    )]
-    fn swap(
-        this: &Store,
-        slot: f64,
-        key: &str,
-        revision: f64,
-        frozen: Option<&[u8]>,
-        progress: &[u8],
-        open: bool,
-        gone: bool,
-        full: bool,
-    ) -> Promise;
-    #[wasm_bindgen(method, js_name = letGo)]
-    fn let_go(this: &Store, asked: &Promise, key: &str, progress: &[u8]);
-    #[wasm_bindgen(method)]
-    fn get(this: &Store, slot: f64) -> Promise;
-    #[wasm_bindgen(method)]
-    fn rows(this: &Store, open: bool, scope: Option<&str>) -> Promise;
-    #[wasm_bindgen(method)]
-    fn remove(this: &Store, slot: f64) -> Promise;
-    #[wasm_bindgen(method)]
-    fn wipe(this: &Store, scope: &str) -> Promise;
-    #[wasm_bindgen(method)]
-    fn liveness(this: &Store, owner: &[u8]) -> Promise;
-    #[wasm_bindgen(method)]
-    fn close(this: &Store);
-
-    type Refusal;
-    #[wasm_bindgen(method, getter)]
-    fn kind(this: &Refusal) -> u32;
-    #[wasm_bindgen(method, getter)]
-    fn message(this: &Refusal) -> String;
+    fn ask(given: &[u8]) -> u32;
 }
 
 /// A journal of this page.
@@ -99,31 +38,42 @@ extern "C" {
 pub struct BrowserJournal(Rc<Handle>);
 
 struct Handle {
-    store: Store,
+    /// By which `store.js` knows it.
+    number: f64,
     grade: Grade,
     owner: Owner,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.store.close();
+        drop(Job::number(ask(self.asking("close").as_bytes())));
     }
 }
 
-/// What the store says, once it says it. Boxed once, for every call.
-fn wait(asked: Promise) -> BoxFuture<'static, Result<JsValue, JournalError>> {
+/// What the store says, once it says it, behind the mark of an answer. Boxed once, for every call.
+fn wait(asked: &Pack) -> BoxFuture<'static, Result<Vec<u8>, JournalError>> {
+    let job = Job::number(ask(asked.as_bytes()));
     Box::pin(async move {
-        JsFuture::from(asked).await.map_err(|refusal| {
-            let refusal: Refusal = refusal.unchecked_into();
-            let kind = match refusal.kind() {
-                1 => JournalErrorKind::Full,
-                2 => JournalErrorKind::TooNew,
-                3 => JournalErrorKind::OpenElsewhere,
-                _ => JournalErrorKind::Unavailable,
-            };
-            JournalError::new(kind, refusal.message())
-        })
+        let answer = job.await;
+        let mut values = Values::new(&answer);
+        if !values.flag() {
+            return Ok(answer);
+        }
+        let kind = match values.number() as u32 {
+            1 => JournalErrorKind::Full,
+            2 => JournalErrorKind::TooNew,
+            3 => JournalErrorKind::OpenElsewhere,
+            _ => JournalErrorKind::Unavailable,
+        };
+        Err(JournalError::new(kind, values.text()))
     })
+}
+
+/// The values of an answer.
+fn said(answer: &[u8]) -> Values<'_> {
+    let mut values = Values::new(answer);
+    values.flag();
+    values
 }
 
 impl BrowserJournal {
@@ -132,7 +82,7 @@ impl BrowserJournal {
     /// # Errors
     /// If the browser has no IndexedDB, forbids it to this page, or a newer samekey wrote it.
     pub async fn indexed_db(name: &str) -> Result<BrowserJournal, JournalError> {
-        Ok(BrowserJournal::of(wait(open_indexed_db(name)).await?))
+        BrowserJournal::open("indexeddb", name).await
     }
 
     /// Opens the journal of this name in localStorage, or makes it.
@@ -141,11 +91,7 @@ impl BrowserJournal {
     /// If storage is blocked, if the browser has no Web Locks, or if the journal is open in another
     /// tab.
     pub async fn local_storage(name: &str) -> Result<BrowserJournal, JournalError> {
-        // First a look: gloo-storage throws where storage is blocked.
-        wait(probe_local_storage()).await?;
-        let storage = LocalStorage::raw();
-        let opened = wait(open_local_storage(name, &storage)).await?;
-        Ok(BrowserJournal::of(opened))
+        BrowserJournal::open("localstorage", name).await
     }
 
     /// A journal that the end of the page forgets.
@@ -153,23 +99,31 @@ impl BrowserJournal {
     /// # Errors
     /// None; as the others, for the caller's ease.
     pub async fn memory(name: &str) -> Result<BrowserJournal, JournalError> {
-        Ok(BrowserJournal::of(wait(open_memory(name)).await?))
+        BrowserJournal::open("memory", name).await
     }
 
-    fn of(opened: JsValue) -> BrowserJournal {
-        let store: Store = opened.unchecked_into();
-        let owner = store.owner().try_into().unwrap_or_default();
-        let grade = match store.grade() {
-            1 => Grade::Reload,
-            2 => Grade::Process,
-            3 => Grade::Device,
-            _ => Grade::None,
-        };
-        BrowserJournal(Rc::new(Handle {
-            store,
-            grade,
-            owner: Owner(u128::from_le_bytes(owner)),
-        }))
+    /// Opens the journal of this name in the store of this name: `indexeddb`, `localstorage` or
+    /// `memory`.
+    ///
+    /// # Errors
+    /// As those of the store's own method.
+    pub async fn open(store: &str, name: &str) -> Result<BrowserJournal, JournalError> {
+        let mut asked = Pack::of(store);
+        asked.text(name);
+        let opened = wait(&asked).await?;
+        let mut values = said(&opened);
+        Ok(BrowserJournal(Rc::new(Handle {
+            number: values.number(),
+            grade: match values.number() as u32 {
+                1 => Grade::Reload,
+                2 => Grade::Process,
+                3 => Grade::Device,
+                _ => Grade::None,
+            },
+            owner: Owner(u128::from_le_bytes(
+                values.bytes().try_into().unwrap_or_default(),
+            )),
+        })))
     }
 
     /// Deletes every entry of `scope`, whatever became of it, tombstones included: what was open
@@ -178,173 +132,163 @@ impl BrowserJournal {
     /// # Errors
     /// If the journal cannot be written.
     pub async fn wipe(&self, scope: &Scope) -> Result<u32, JournalError> {
-        let wiped = wait(self.0.store.wipe(scope.as_str())).await?;
-        Ok(wiped.as_f64().unwrap_or(0.0) as u32)
-    }
-}
-
-/// A begin that has no answer yet. Dropped, it lets go of what the store may have made.
-struct Unanswered<'a> {
-    store: &'a Store,
-    entry: &'a Entry,
-    asked: Option<Promise>,
-}
-
-impl Drop for Unanswered<'_> {
-    fn drop(&mut self) {
-        if let Some(asked) = &self.asked {
-            let (key, released) = (
-                self.entry.key(),
-                machine::release(&self.entry.progress, true),
-            );
-            self.store
-                .let_go(asked, key.as_str(), &released.encode(key));
-        }
+        let mut asked = self.0.asking("wipe");
+        asked.text(scope.as_str());
+        let wiped = wait(&asked).await?;
+        Ok(said(&wiped).number() as u32)
     }
 }
 
 impl Handle {
-    fn receipt(&self, key: &Key, slot: f64, revision: u64) -> Receipt {
-        Receipt::new(key.clone(), slot as u64, revision, self.grade)
+    fn asking(&self, what: &str) -> Pack {
+        let mut asked = Pack::of(what);
+        asked.number(self.number);
+        asked
     }
 
-    async fn begin(&self, entry: &Entry) -> Result<Begun, JournalError> {
-        let (name, key, progress) = (name_of(&entry.frozen), entry.key(), &entry.progress);
-        let (frozen, noted) = (entry.frozen.encode(), progress.encode(key));
-        let open = progress.phase.is_unfinished();
-        let asked = self.store.add(&name, key.as_str(), &frozen, &noted, open);
-        let mut unanswered = Unanswered {
-            store: &self.store,
-            entry,
-            asked: Some(asked.clone()),
-        };
-        let answer = wait(asked).await;
-        unanswered.asked = None;
-        let answer = answer?;
-        if let Some(slot) = answer.as_f64() {
-            return Ok(Begun::Created(self.receipt(key, slot, progress.revision)));
+    fn receipt(&self, key: &Key, slot: u64, revision: u64) -> Receipt {
+        Receipt::new(key.clone(), slot, revision, self.grade)
+    }
+
+    /// Get or create. The store also hears what to write if nobody waits for its answer.
+    fn adding(&self, entry: &Entry) -> Pack {
+        let (key, progress) = (entry.key(), &entry.progress);
+        let mut asked = self.asking("add");
+        asked.text(&name_of(&entry.frozen));
+        asked.text(key.as_str());
+        asked.bytes(&entry.frozen.encode());
+        asked.bytes(&progress.encode(key));
+        asked.flag(progress.phase.is_unfinished());
+        asked.bytes(&machine::release(progress, true).encode(key));
+        asked.bytes(&Expected::of(progress).encode());
+        asked
+    }
+
+    fn begun(&self, entry: &Entry, answer: &[u8]) -> Begun {
+        let mut values = said(answer);
+        let mut created = values;
+        let slot = created.number() as u64;
+        if created.is_empty() {
+            return Begun::Created(self.receipt(entry.key(), slot, entry.progress.revision));
         }
-        let row: Row = answer.unchecked_into();
-        Ok(match row.entry() {
+        let row = Row::read(&mut values);
+        match row.entry() {
             Err(error) => Begun::Damaged(row.damaged(error)),
             Ok(found) => match Tombstone::of(&found) {
-                Some(tombstone) if row.gone() => Begun::Tombstone(tombstone),
-                _ => Begun::Exists(Box::new(found)),
+                Some(tombstone) if row.gone => Begun::Tombstone(tombstone),
+                _ => Begun::Exists(found),
             },
-        })
+        }
     }
 
-    async fn record(&self, write: &Write) -> Result<Receipt, JournalError> {
-        let (key, progress) = (&write.key, &write.progress);
-        let stale = || JournalError::stale(key);
-        if progress.revision != write.expected + 1 {
-            return Err(stale());
-        }
-        let asked = self.store.swap(
-            write.slot as f64,
-            key.as_str(),
-            write.expected as f64,
-            None,
-            &progress.encode(key),
-            progress.phase.is_unfinished(),
-            false,
-            write.flush == Flush::Full,
-        );
-        if !wait(asked).await?.is_truthy() {
-            return Err(stale());
-        }
-        Ok(self.receipt(key, write.slot as f64, progress.revision))
+    fn recording(&self, write: &Write) -> Pack {
+        let progress = &write.progress;
+        let mut asked = self.asking("swap");
+        asked.number(write.slot as f64);
+        asked.text(write.key.as_str());
+        asked.number(write.expected.revision as f64);
+        asked.bytes(&write.expected.encode());
+        asked.nothing();
+        asked.bytes(&progress.encode(&write.key));
+        asked.flag(progress.phase.is_unfinished());
+        asked.flag(false);
+        asked.flag(write.flush == Flush::Full);
+        asked
+    }
+
+    /// Puts a tombstone in the place of a settled entry; `None` if it is not settled.
+    fn burying(&self, row: &Row<'_>, entry: &mut Entry, flush: Flush) -> Option<Pack> {
+        let ours = Expected::of(&entry.progress).encode();
+        let (frozen, progress) = buried(entry)?;
+        let mut asked = self.asking("swap");
+        asked.number(row.slot as f64);
+        asked.text(row.key);
+        asked.number(row.revision);
+        asked.bytes(&ours);
+        asked.bytes(&frozen);
+        asked.bytes(&progress);
+        asked.flag(false);
+        asked.flag(true);
+        asked.flag(flush == Flush::Full);
+        Some(asked)
     }
 
     /// The row of an entry that is not a tombstone.
-    async fn row(&self, slot: u64, key: &Key) -> Result<Option<Row>, JournalError> {
-        let found = wait(self.store.get(slot as f64)).await?;
-        let row = found.is_object().then(|| found.unchecked_into::<Row>());
-        Ok(row.filter(|row| row.key() == key.as_str() && !row.gone()))
+    fn row(&self, slot: u64, key: &Key) -> BoxFuture<'static, Result<Vec<u8>, JournalError>> {
+        let mut asked = self.asking("get");
+        asked.number(slot as f64);
+        asked.text(key.as_str());
+        wait(&asked)
     }
 
-    async fn rows(&self, open: bool, scope: Option<&Scope>) -> Result<Vec<Row>, JournalError> {
-        let rows = wait(self.store.rows(open, scope.map(Scope::as_str))).await?;
-        let rows: Array = rows.unchecked_into();
-        Ok(rows.iter().map(JsCast::unchecked_into).collect())
-    }
-
-    async fn list(
+    fn rows(
         &self,
-        query: &Query,
+        open: bool,
+        scope: Option<&Scope>,
+    ) -> BoxFuture<'static, Result<Vec<u8>, JournalError>> {
+        let mut asked = self.asking("rows");
+        asked.flag(open);
+        asked.optional(scope.map(Scope::as_str));
+        wait(&asked)
+    }
+
+    fn list(
+        &self,
+        query: Query,
         reference: Option<Reference>,
-    ) -> Result<Listing, JournalError> {
-        let open = query.select == Select::Unfinished;
-        let mut listing = Listing::default();
-        for row in self.rows(open, query.scope.as_ref()).await? {
-            let found = (listing.entries.len() + listing.damaged.len()) as u32;
-            if query.limit != 0 && found == query.limit {
-                break;
-            }
-            let named = |reference| row.reference() == Some(reference);
-            if row.gone() || row.slot() <= query.after as f64 || !reference.is_none_or(named) {
-                continue;
-            }
-            match row.entry() {
-                Ok(entry) if query.matches(&entry) => listing.entries.push(entry),
-                Ok(_) => {}
-                Err(error) => listing.damaged.push(row.damaged(error)),
-            }
-        }
-        Ok(listing)
+    ) -> BoxFuture<'static, Result<Listing, JournalError>> {
+        let rows = self.rows(query.select == Select::Unfinished, query.scope.as_ref());
+        Box::pin(async move { Ok(listing(&rows.await?, &query, reference)) })
     }
 
-    /// Puts a tombstone in the place of a settled entry; says whether it was settled.
-    async fn bury(&self, row: &Row, entry: &Entry, flush: Flush) -> Result<bool, JournalError> {
-        let Some((frozen, progress)) = buried(entry) else {
-            return Ok(false);
-        };
-        let asked = self.store.swap(
-            row.slot(),
-            entry.key().as_str(),
-            row.revision(),
-            Some(&frozen),
-            &progress,
-            false,
-            true,
-            flush == Flush::Full,
-        );
-        wait(asked).await?;
-        Ok(true)
-    }
-
-    async fn forget(&self, slot: u64, key: &Key) -> Result<(), JournalError> {
-        let Some(row) = self.row(slot, key).await? else {
-            return Ok(());
-        };
-        if self.bury(&row, &row.whole()?, Flush::Full).await? {
-            return Ok(());
-        }
-        Err(JournalError::not_settled(key))
-    }
-
-    async fn reap(&self, retention: &Retention) -> Result<Reaped, JournalError> {
-        let mut reaped = Reaped::default();
-        for row in self.rows(false, None).await? {
-            if reaped.entries + reaped.tombstones == retention.batch {
-                break;
-            }
+    /// What to ask of the store to reap what is over in these rows, and how much that is.
+    fn reaping(&self, rows: &[u8], retention: &Retention) -> (Vec<Pack>, Reaped) {
+        let (mut orders, mut reaped) = (Vec::new(), Reaped::default());
+        let mut values = said(rows);
+        while !values.is_empty() && (orders.len() as u32) < retention.batch {
+            let row = Row::read(&mut values);
             // What cannot be read is kept as it is.
-            let Ok(entry) = row.entry() else { continue };
+            let Ok(mut entry) = row.entry() else {
+                continue;
+            };
             let ended = entry.progress.ended_at();
-            if row.gone() {
+            if row.gone {
                 if retention.tombstone_is_over(ended) {
-                    wait(self.store.remove(row.slot())).await?;
+                    let mut removing = self.asking("remove");
+                    removing.number(row.slot as f64);
+                    orders.push(removing);
                     reaped.tombstones += 1;
                 }
             } else if retention.entry_is_over(ended)
-                && self.bury(&row, &entry, Flush::Normal).await?
+                && let Some(burying) = self.burying(&row, &mut entry, Flush::Normal)
             {
+                orders.push(burying);
                 reaped.entries += 1;
             }
         }
-        Ok(reaped)
+        (orders, reaped)
     }
+}
+
+fn listing(rows: &[u8], query: &Query, reference: Option<Reference>) -> Listing {
+    let (mut values, mut listing) = (said(rows), Listing::default());
+    while !values.is_empty() {
+        let found = (listing.entries.len() + listing.damaged.len()) as u32;
+        if query.limit != 0 && found == query.limit {
+            break;
+        }
+        let row = Row::read(&mut values);
+        let named = |reference| row.reference() == Some(reference);
+        if row.gone || row.slot <= query.after || !reference.is_none_or(named) {
+            continue;
+        }
+        match row.entry() {
+            Ok(entry) if query.matches(&entry) => listing.entries.push(*entry),
+            Ok(_) => {}
+            Err(error) => listing.damaged.push(row.damaged(error)),
+        }
+    }
+    listing
 }
 
 impl Query {
@@ -365,22 +309,40 @@ impl Journal for BrowserJournal {
     }
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
-        Box::pin(async move { self.0.begin(&entry).await })
+        let asked = wait(&self.0.adding(&entry));
+        Box::pin(async move { Ok(self.0.begun(&entry, &asked.await?)) })
     }
 
     fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
-        Box::pin(async move { self.0.record(&write).await })
+        let fits = write.progress.revision == write.expected.revision + 1;
+        let asked = fits.then(|| wait(&self.0.recording(&write)));
+        Box::pin(async move {
+            let swapped = match asked {
+                Some(asked) => said(&asked.await?).flag(),
+                None => false,
+            };
+            if !swapped {
+                return Err(JournalError::stale(&write.key));
+            }
+            let revision = write.progress.revision;
+            Ok(self.0.receipt(&write.key, write.slot, revision))
+        })
     }
 
     fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {
+        let row = self.0.row(slot, &key);
         Box::pin(async move {
-            let row = self.0.row(slot, &key).await?;
-            row.map(|row| row.whole()).transpose()
+            let row = row.await?;
+            let mut values = said(&row);
+            if values.is_empty() {
+                return Ok(None);
+            }
+            Ok(Some(*Row::read(&mut values).whole()?))
         })
     }
 
     fn list(&self, query: Query) -> BoxFuture<'_, Result<Listing, JournalError>> {
-        Box::pin(async move { self.0.list(&query, None).await })
+        self.0.list(query, None)
     }
 
     fn find(
@@ -388,32 +350,50 @@ impl Journal for BrowserJournal {
         reference: Reference,
         scope: Option<Scope>,
     ) -> BoxFuture<'_, Result<Listing, JournalError>> {
-        Box::pin(async move {
-            let query = Query {
-                scope,
-                ..Query::default()
-            };
-            self.0.list(&query, Some(reference)).await
-        })
+        let query = Query {
+            scope,
+            ..Query::default()
+        };
+        self.0.list(query, Some(reference))
     }
 
     fn liveness(&self, owner: Owner) -> BoxFuture<'_, Result<Liveness, JournalError>> {
+        let mut asked = self.0.asking("liveness");
+        asked.bytes(&owner.0.to_le_bytes());
+        let asked = wait(&asked);
         Box::pin(async move {
-            let said = wait(self.0.store.liveness(&owner.0.to_le_bytes())).await?;
-            Ok(match said.as_f64() {
-                Some(2.0) => Liveness::Alive,
-                Some(1.0) => Liveness::Silent,
+            Ok(match said(&asked.await?).number() as u32 {
+                2 => Liveness::Alive,
+                1 => Liveness::Silent,
                 _ => Liveness::Dead,
             })
         })
     }
 
     fn forget(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move { self.0.forget(slot, &key).await })
+        let row = self.0.row(slot, &key);
+        Box::pin(async move {
+            let row = row.await?;
+            let mut values = said(&row);
+            if values.is_empty() {
+                return Ok(());
+            }
+            let row = Row::read(&mut values);
+            let burying = self.0.burying(&row, &mut *row.whole()?, Flush::Full);
+            let asked = wait(&burying.ok_or_else(|| JournalError::not_settled(&key))?);
+            asked.await.map(drop)
+        })
     }
 
     fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
-        Box::pin(async move { self.0.reap(&retention).await })
+        let rows = self.0.rows(false, None);
+        Box::pin(async move {
+            let (orders, reaped) = self.0.reaping(&rows.await?, &retention);
+            for order in orders {
+                wait(&order).await?;
+            }
+            Ok(reaped)
+        })
     }
 }
 

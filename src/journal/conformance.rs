@@ -27,12 +27,12 @@ mod rules;
 
 pub use rules::*;
 
-use super::{Begun, Flush, Journal, JournalError, Receipt, Write};
+use super::{Begun, Expected, Flush, Journal, JournalError, Receipt, Write};
 use crate::entry::{Answer, Entry, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 use crate::message::{Headers, Method};
-use crate::retry::classify::Replayed;
+use crate::retry::classify::{Complete, Replayed};
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
 use crate::time::Timestamp;
 use std::fmt;
@@ -128,6 +128,7 @@ rules![
     revisions_grow,
     a_stale_write_changes_nothing,
     of_two_writes_one_wins,
+    a_write_over_anothers_claim_changes_nothing,
     what_is_begun_is_listed,
     every_phase_is_listed_in_its_group,
     lists_are_filtered_and_paged,
@@ -202,6 +203,7 @@ pub fn sample(owner: Owner, principal: &str, intent: &str, generation: u32) -> E
         body_digest: [7; 32],
         profile: "default".into(),
         begun_at: BEGUN,
+        complete: Complete::default(),
     };
     let window = Duration::from_secs(86_400);
     Entry {
@@ -230,7 +232,7 @@ pub fn step(entry: &Entry, phase: Phase) -> Write {
     Write {
         slot: entry.slot,
         key: entry.key().clone(),
-        expected: entry.progress.revision,
+        expected: Expected::of(&entry.progress),
         progress,
         flush: Flush::Full,
     }

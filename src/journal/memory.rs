@@ -1,8 +1,8 @@
 //! A journal that forgets everything when it is dropped.
 
 use super::{
-    Begun, Damaged, Journal, JournalError, Listing, Liveness, Query, Reaped, Receipt, Retention,
-    Tombstone, Write,
+    Begun, Damaged, Expected, Journal, JournalError, Listing, Liveness, Query, Reaped, Receipt,
+    Retention, Tombstone, Write,
 };
 use crate::entry::{DecodeError, Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};
@@ -187,8 +187,8 @@ impl Memory {
             }
             Some(Row::Whole(entry))
                 if *entry.key() == write.key
-                    && entry.progress.revision == write.expected
-                    && write.progress.revision == write.expected + 1 =>
+                    && Expected::of(&entry.progress) == write.expected
+                    && write.progress.revision == write.expected.revision + 1 =>
             {
                 entry.progress = write.progress;
                 Ok(receipt(entry, self.grade))

@@ -28,11 +28,10 @@ use reader::Reader;
 use reserve::Reserve;
 use rows::{NewRow, Stored, Update};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use writer::{Job, Waiter};
+use writer::{Job, Link, Waiter};
 
 /// How a [`SqliteJournal`] is opened.
 ///
@@ -109,7 +108,9 @@ impl SqliteOptions {
 ///
 /// Any number of threads, handles and processes of one machine may use one file at once. Writes go
 /// through one thread per open journal, which commits all that waits in one transaction; a begin costs
-/// one sync of the disk when it is alone, and shares it with others when it is not. Futures need no
+/// one sync of the disk when it is alone, and shares it with others when it is not. While nothing else
+/// is under way and the disk is quick (the last sync took less than half a millisecond), a write is
+/// done on the caller's own thread, as the way to another and back would take longer. Futures need no
 /// particular runtime.
 ///
 /// Clones share one handle. Opening and dropping the last clone block for some milliseconds: the one
@@ -151,14 +152,8 @@ struct Shared {
     files: Files,
     reader: Reader,
     reaped_to: AtomicU64,
+    /// Absent when the journal is only read.
     writer: Option<Link>,
-}
-
-/// The way to the writing thread; absent when the journal is only read.
-#[derive(Debug)]
-struct Link {
-    jobs: Sender<Job>,
-    stopped: Mutex<Receiver<()>>,
 }
 
 /// How long dropping a journal may wait for its last writes.
@@ -172,10 +167,7 @@ impl Drop for Shared {
             return;
         }
         self.reader.stop(FAREWELL);
-        if link.jobs.send(Job::Close).is_ok() {
-            let stopped = link.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = stopped.recv_timeout(FAREWELL);
-        }
+        link.close(FAREWELL);
     }
 }
 
@@ -212,20 +204,8 @@ impl SqliteJournal {
             prepared => prepared?,
         };
         let owner = writer.proof.owner();
-        let (jobs, queue) = mpsc::channel();
-        let (stopped, stops) = mpsc::channel();
-        let back = jobs.clone();
-        let spawned = std::thread::Builder::new()
-            .name("samekey-journal".into())
-            .spawn(move || {
-                writer.run(&queue, &back);
-                let _ = stopped.send(());
-            });
-        spawned.map_err(|error| faults::system("start a thread for", &files.journal, error))?;
-        let link = Link {
-            jobs,
-            stopped: Mutex::new(stops),
-        };
+        let link = Link::start(writer)
+            .map_err(|error| faults::system("start a thread for", &files.journal, error))?;
         Ok(SqliteJournal::with(files, options, owner, Some(link)))
     }
 
@@ -304,7 +284,9 @@ impl SqliteJournal {
             ));
         };
         let (waiter, answer) = Waiter::new();
-        link.jobs.send(job(waiter)).map_err(|_| stopped(files))?;
+        if !link.submit(job(waiter)) {
+            return Err(stopped(files));
+        }
         answer.await.map_err(|_| stopped(files))?
     }
 
@@ -364,11 +346,11 @@ impl Journal for SqliteJournal {
 
     fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
         Box::pin(async move {
-            if write.progress.revision != write.expected.saturating_add(1) {
+            if write.progress.revision != write.expected.revision.saturating_add(1) {
                 return Err(JournalError::stale(&write.key));
             }
             let flush = write.flush;
-            let update = Update::new(write.slot, write.key, write.expected, &write.progress);
+            let update = Update::new(write.slot, write.key, &write.expected, &write.progress);
             fits(update.bytes())?;
             let update = Box::new(update);
             self.write(|waiter| Job::Record(update, flush, waiter))

@@ -1,5 +1,6 @@
 //! The machine alone: no journal, no network, no time but what the test says.
 
+mod complete;
 mod doubt;
 mod flow;
 mod limits;
@@ -54,6 +55,7 @@ fn entry(profile: &Profile) -> Entry {
         fingerprint: Fingerprint::from_bytes([0; 32]),
         profile: profile.name().into(),
         begun_at: start().wall,
+        complete: Complete::default(),
     };
     let progress = Progress::ready(
         Owner(1),

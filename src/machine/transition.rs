@@ -106,7 +106,6 @@ pub fn release(progress: &Progress, surely_unsent: bool) -> Progress {
     if surely_unsent {
         // The attempt that was about to leave did not; those that ended before it count.
         new.attempts = new.recent.last().map_or(0, |last| last.number);
-        new.not_before = None;
         new.phase = Phase::Ready;
     } else if new.phase == Phase::Ready {
         new.phase = Phase::Sending;

@@ -10,6 +10,7 @@ use crate::key::{Key, Reference};
 use crate::machine::may_have_left;
 use crate::message::{Headers, Method, place_of};
 use crate::profile::Profile;
+use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
 use crate::seam::BoxFuture;
 use sha2::{Digest, Sha256};
@@ -61,6 +62,7 @@ pub struct OperationBuilder {
     profile: Profile,
     keep: Option<Body>,
     keyed: bool,
+    complete: Complete,
     problems: Vec<String>,
 }
 
@@ -88,6 +90,7 @@ impl OperationBuilder {
             profile,
             keep: None,
             keyed: true,
+            complete: Complete::Status,
             problems,
         }
     }
@@ -235,6 +238,33 @@ impl OperationBuilder {
         self
     }
 
+    /// A success always has a body: without one it was cut short on the way, and settles nothing. It
+    /// is asked for again under the same key; if a whole one never comes, the outcome stays unknown.
+    /// Frozen with the request, so that a resume holds to it too. Default: the status is enough.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), samekey::Error> {
+    /// # let client = samekey::testing::client();
+    /// let order = client.operation("cart/9").post("https://api.example.com/orders");
+    /// let operation = order.complete_with_body().begin().await?;
+    /// # let _ = operation;
+    /// # Ok(()) }
+    /// ```
+    pub fn complete_with_body(mut self) -> Self {
+        self.complete = Complete::Body;
+        self
+    }
+
+    /// The same by a header that every success carries, such as `x-order-id`, where there may be no
+    /// body. A page sees the headers of another origin only if the server exposes them.
+    pub fn complete_with_header(mut self, name: &str) -> Self {
+        match Headers::new().push(name, "x") {
+            Ok(()) => self.complete = Complete::Header(name.to_ascii_lowercase().into()),
+            Err(invalid) => self.problems.push(invalid.to_string()),
+        }
+        self
+    }
+
     /// What the journal keeps of the body and the answer, if not the client's default.
     pub fn keep(mut self, keep: Body) -> Self {
         self.keep = Some(keep);
@@ -283,7 +313,13 @@ impl OperationBuilder {
             let (key, grade) = (entry.key().clone(), inner.journal.grade());
             Begun::Created(crate::entry::Receipt::new(key, 1, 1, grade))
         } else {
-            inner.journal.begin(entry.clone()).await?
+            match inner.journal.begin(entry.clone()).await {
+                Ok(begun) => begun,
+                Err(error) => {
+                    inner.let_go_if_begun(&entry).await;
+                    return Err(error.into());
+                }
+            }
         };
         match begun {
             Begun::Created(receipt) => {
@@ -330,6 +366,7 @@ impl OperationBuilder {
             self.method = Some(entry.frozen.method);
             self.url = entry.frozen.url.clone();
             self.headers = entry.frozen.headers.clone();
+            self.complete = entry.frozen.complete.clone();
             self.keyed = entry.frozen.key_line.is_some() || *sent != *self.body;
             self.keep = self.keep.or(Some(Keeper::mode_of(&entry.frozen.body)));
             if entry.progress.window_source == WindowSource::Operation {
@@ -454,6 +491,7 @@ impl OperationBuilder {
             fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
             profile: self.profile.name().into(),
             begun_at: inner.clock.now().wall,
+            complete: self.complete.clone(),
         };
         let keep = self.keep.unwrap_or(inner.body);
         let body = body.into();

@@ -10,6 +10,7 @@ mod dice;
 mod fetch;
 mod page;
 
+pub use crate::seam::border;
 pub use clock::PageClock;
 pub(crate) use defaults::{default_clock_and_dice, default_journal, default_transport, spawn};
 pub use dice::PageDice;

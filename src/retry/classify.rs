@@ -16,6 +16,7 @@
 //! header say, what does the profile's code say, and only then what does the status say.
 
 mod answer;
+mod complete;
 mod failure;
 mod meaning;
 mod poll;
@@ -25,6 +26,7 @@ mod tests;
 
 pub(crate) use answer::is_page;
 pub use answer::{answer, is_success_without_body};
+pub use complete::{Complete, completed};
 pub use failure::failure;
 pub use poll::{followed, poll_failed, polled};
 

@@ -174,49 +174,46 @@ impl Policy {
     pub(crate) fn problems(&self, window: Duration) -> Vec<String> {
         let mut problems = Vec::new();
         if self.max_attempts == 0 {
-            let advice = "use 1 to send without retrying";
-            problems.push(format!(
-                "max_attempts is 0, so nothing would ever be sent; {advice}"
-            ));
+            let none =
+                "max_attempts is 0, so nothing would ever be sent; use 1 to send without retrying";
+            problems.push(none.into());
         }
         if self.factor == 0 {
-            let advice = "use 1 for even waits, 2 to double";
-            problems.push(format!(
-                "factor is 0, so waits would shrink to nothing; {advice}"
-            ));
+            let none =
+                "factor is 0, so waits would shrink to nothing; use 1 for even waits, 2 to double";
+            problems.push(none.into());
         }
-        let base = ("base", self.base);
-        let timeout = ("attempt_timeout", self.attempt_timeout);
-        let total = ("give_up_after", self.give_up_after);
-        for ((short, less), (long, more), advice) in [
-            (base, ("cap", self.cap), "; raise cap or lower base"),
-            (
-                ("floor", self.floor),
-                base,
-                ", which leaves jitter no room; lower floor",
-            ),
-            (timeout, total, "; one attempt must fit"),
-        ] {
+        let mut fits = |short: &str, less: Duration, long: &str, more: Duration, advice: &str| {
             if less > more {
                 let (less, more) = (spoken(less), spoken(more));
                 problems.push(format!(
                     "{short} ({less}) is longer than {long} ({more}){advice}"
                 ));
             }
-        }
-        for (name, value) in [base, timeout, total] {
-            if value.is_zero() {
+        };
+        let (base, cap, floor) = (self.base, self.cap, self.floor);
+        let (timeout, total) = (self.attempt_timeout, self.give_up_after);
+        fits("base", base, "cap", cap, "; raise cap or lower base");
+        let no_room = ", which leaves jitter no room; lower floor";
+        fits("floor", floor, "base", base, no_room);
+        let one = "; one attempt must fit";
+        fits("attempt_timeout", timeout, "give_up_after", total, one);
+        let mut sane = |name: &str, value: Duration, least: Duration| {
+            if value < least {
                 problems.push(format!("{name} is zero; give it some time"));
             }
-        }
-        let above = ("defer_above", self.defer_above);
-        for (name, value) in [("cap", self.cap), timeout, total, above] {
             if value > YEAR {
                 problems.push(format!(
                     "{name} is longer than a year; that is hardly meant"
                 ));
             }
-        }
+        };
+        let some = Duration::from_nanos(1);
+        sane("base", base, some);
+        sane("cap", cap, Duration::ZERO);
+        sane("attempt_timeout", timeout, some);
+        sane("give_up_after", total, some);
+        sane("defer_above", self.defer_above, Duration::ZERO);
         let usable = window.saturating_sub(self.attempt_timeout.max(window / 24));
         if self.give_up_after > usable {
             problems.push(format!(
@@ -297,6 +294,60 @@ mod tests {
         assert_eq!(total(57).problems(hour), Vec::<String>::new());
         assert_eq!(total(58).problems(hour).len(), 1);
         assert_eq!(Policy::new().problems(Duration::ZERO).len(), 1);
+    }
+
+    #[test]
+    fn every_limit_may_be_reached_and_not_passed() {
+        let (second, year) = (Duration::from_secs(1), Duration::from_secs(31_536_000));
+        let new = Policy::new;
+        let pairs = [
+            (new().cap(year), new().cap(year + second)),
+            (new().defer_above(year), new().defer_above(year + second)),
+            (new().base(20 * second), new().base(21 * second)),
+            (new().floor(second / 2), new().floor(second)),
+            (
+                new().attempt_timeout(120 * second),
+                new().attempt_timeout(121 * second),
+            ),
+        ];
+        for (fits, beyond) in pairs {
+            assert_eq!(fits.problems(DAY), Vec::<String>::new());
+            assert_eq!(beyond.problems(DAY).len(), 1, "{beyond:?}");
+        }
+        let hour = Duration::from_secs(3600);
+        let total = |seconds| new().give_up_after(second * seconds).problems(hour).len();
+        assert_eq!((total(3450), total(3451)), (0, 1));
+    }
+
+    #[test]
+    fn whoever_wants_every_wait_parked_may_say_so() {
+        let policy = Policy::new().defer_above(Duration::ZERO);
+        assert_eq!(policy.problems(DAY), Vec::<String>::new());
+        assert_eq!(Policy::new().base(Duration::ZERO).problems(DAY).len(), 2);
+    }
+
+    #[test]
+    fn what_is_set_can_be_read() {
+        let seconds = Duration::from_secs;
+        let policy = Policy::new()
+            .max_attempts(9)
+            .base(seconds(2))
+            .factor(3)
+            .cap(seconds(4))
+            .floor(seconds(5))
+            .attempt_timeout(seconds(6))
+            .give_up_after(seconds(7))
+            .defer_above(seconds(8));
+        assert_eq!((policy.attempts(), policy.growth()), (9, 3));
+        let read = [
+            policy.base_delay(),
+            policy.longest_delay(),
+            policy.shortest_delay(),
+            policy.timeout(),
+            policy.total(),
+            policy.longest_foreground_wait(),
+        ];
+        assert_eq!(read, [2, 4, 5, 6, 7, 8].map(seconds));
     }
 
     proptest! {

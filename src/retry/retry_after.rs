@@ -5,10 +5,13 @@
 //! and be told to wait again. A wait is never shorter than the server asked; jitter only lengthens
 //! it, because everybody who was told the same moment would come back at the same moment.
 
+mod date;
+
 use super::backoff::share;
 use crate::message::Headers;
 use crate::time::Timestamp;
-use std::time::{Duration, UNIX_EPOCH};
+use date::date;
+use std::time::Duration;
 
 /// The longest wait believed of a date that could only be compared with the local clock: whoever's
 /// clock is a year slow must not wait for a year.
@@ -39,16 +42,20 @@ pub fn hint(headers: &Headers, now: Timestamp) -> Option<Duration> {
 ///
 /// What does not follow the grammar is treated as absent.
 #[must_use]
-#[inline(never)]
 pub fn asked(headers: &Headers, now: Timestamp) -> Option<Duration> {
-    let whole = headers
-        .get_all("retry-after")
-        .filter_map(|value| seconds(value).or_else(|| until(value, headers, now)));
-    let exact = ["retry-after-ms", "x-ms-retry-after-ms"]
-        .into_iter()
-        .flat_map(|name| headers.get_all(name))
-        .filter_map(|value| digits(value).map(Duration::from_millis));
-    whole.chain(exact).max()
+    let mut longest = None;
+    for (name, value) in headers.iter() {
+        let number = digits(value);
+        longest = longest.max(match name {
+            "retry-after" => match number {
+                Some(seconds) => Some(Duration::from_secs(seconds)),
+                None => until(value, headers, now),
+            },
+            "retry-after-ms" | "x-ms-retry-after-ms" => number.map(Duration::from_millis),
+            _ => None,
+        });
+    }
+    longest
 }
 
 /// What `RateLimit` says: of the quotas with nothing left, the longest time until they refill.
@@ -59,27 +66,36 @@ pub fn rate_limit(headers: &Headers) -> Option<Duration> {
     if headers.get("age").is_some() {
         return None;
     }
-    let lines: Vec<_> = headers.get_all("ratelimit").collect();
     let mut longest = None;
-    for item in split_outside_strings(&lines.join(","), ',')? {
-        let mut parts = split_outside_strings(item, ';')?.into_iter();
-        if !is_item(parts.next()?.trim()) {
-            return None;
-        }
-        let (mut left, mut reset) = (None, None);
-        for part in parts {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            match name.trim() {
-                "r" => left = Some(digits(value)?),
-                "t" => reset = Some(Duration::from_secs(digits(value)?)),
-                _ => {}
-            }
-        }
-        if left == Some(0) {
-            longest = longest.max(reset);
+    for line in headers.get_all("ratelimit") {
+        let mut rest = Some(line);
+        while let Some(list) = rest {
+            let (item, after) = divided(list, b',')?;
+            longest = longest.max(refill(item)?);
+            rest = after;
         }
     }
     longest
+}
+
+/// How long until a quota refills, if nothing is left of it. The outer `None`: it is malformed.
+fn refill(item: &str) -> Option<Option<Duration>> {
+    let (name, mut rest) = divided(item, b';')?;
+    if !is_item(name.trim()) {
+        return None;
+    }
+    let (mut left, mut reset) = (None, None);
+    while let Some(parameters) = rest {
+        let (part, after) = divided(parameters, b';')?;
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        match name.trim() {
+            "r" => left = Some(digits(value)?),
+            "t" => reset = Some(Duration::from_secs(digits(value)?)),
+            _ => {}
+        }
+        rest = after;
+    }
+    Some(reset.filter(|_| left == Some(0)))
 }
 
 /// How long to wait: never less than the server asked, never less than `floor`.
@@ -110,7 +126,7 @@ pub fn wait(hint: Option<Duration>, backoff: Duration, floor: Duration, roll: u6
         };
     };
     let hint = if crate::planted::is(19) {
-        hint / 1000
+        hint.checked_div(1000).unwrap_or(hint)
     } else {
         hint
     };
@@ -140,42 +156,35 @@ pub(crate) fn until(value: &str, headers: &Headers, now: Timestamp) -> Option<Du
     })
 }
 
-/// An HTTP date in any of its three forms.
-fn date(value: &str) -> Option<Timestamp> {
-    let since = httpdate::parse_http_date(value)
-        .ok()?
-        .duration_since(UNIX_EPOCH)
-        .ok()?;
-    Some(Timestamp::default() + since)
-}
-
-fn seconds(value: &str) -> Option<Duration> {
-    digits(value).map(Duration::from_secs)
-}
-
 /// Digits and nothing else; more than fit are as many as fit.
 fn digits(value: &str) -> Option<u64> {
-    let all_digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
-    all_digits.then(|| value.parse().unwrap_or(u64::MAX))
+    let mut number = None;
+    for byte in value.bytes() {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        let tens = number.unwrap_or(0u64).saturating_mul(10);
+        number = Some(tens.saturating_add(u64::from(byte - b'0')));
+    }
+    number
 }
 
-/// Splits at `separator` where it does not stand inside quotes; nothing if a quote stays open.
-fn split_outside_strings(text: &str, separator: char) -> Option<Vec<&str>> {
-    let (mut parts, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
-    for (at, c) in text.char_indices() {
-        match c {
+/// What stands before the first `mark` outside quotes, and what after it; nothing if a quote stays
+/// open.
+fn divided(text: &str, mark: u8) -> Option<(&str, Option<&str>)> {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
             _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            c if c == separator && !quoted => {
-                parts.extend(text.get(start..at));
-                start = at + separator.len_utf8();
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ if byte == mark && !quoted => {
+                return Some((text.get(..at)?, text.get(at + 1..)));
             }
             _ => {}
         }
     }
-    parts.extend(text.get(start..));
-    (!quoted).then_some(parts)
+    (!quoted).then_some((text, None))
 }
 
 /// A quota's name: a quoted string or a token.

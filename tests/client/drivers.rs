@@ -130,6 +130,39 @@ async fn e37_twin_a_driver_that_lives_is_not_replaced() {
     assert!(waits.send().await.unwrap().is_success());
 }
 
+#[tokio::test(start_paused = true)]
+async fn e37_what_was_begun_and_is_released_is_anyones_at_once() {
+    let world = World::new();
+    let first = slow_client(&world, world.memory.reopen());
+    let second = slow_client(&world, world.memory.reopen());
+    let held = pay(&first, "a").begin().await.unwrap();
+    let waits = pay(&second, "a").begin().await.unwrap();
+    assert_eq!(held.release().await.unwrap(), Phase::Ready);
+    let outcome = waits.send().await.unwrap();
+    assert_eq!((outcome.is_success(), outcome.attempts()), (true, 1));
+    let late = held.send().await.unwrap();
+    assert_eq!(late.provenance(), Provenance::Recovered);
+    assert_eq!(held.release().await.unwrap(), Phase::Succeeded);
+    assert_eq!(world.sent(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn e37_what_is_being_sent_is_not_released() {
+    let world = World::new();
+    let first = slow_client(&world, world.memory.reopen());
+    let second = slow_client(&world, world.memory.reopen());
+    let driven = pay(&first, "a").begin().await.unwrap();
+    let waits = pay(&second, "a").begin().await.unwrap();
+    let release = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        driven.release().await.unwrap();
+    };
+    let (outcome, (), joined) = tokio::join!(driven.send(), release, waits.send());
+    assert!(outcome.unwrap().is_success());
+    assert_eq!(joined.unwrap().provenance(), Provenance::Recovered);
+    assert_eq!(world.sent(), 1);
+}
+
 /// A transport during whose first request something else happens.
 struct Meanwhile {
     server: samekey::testing::ScriptedTransport,

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -182,6 +183,10 @@ pub(crate) struct Hooked {
     hook: Hook,
     pauses: bool,
     blind: bool,
+    /// The next write is neither made nor answered for.
+    pub(crate) stuck: Arc<AtomicBool>,
+    /// The next write is made, and said to have failed.
+    pub(crate) lies: Arc<AtomicBool>,
 }
 
 impl Hooked {
@@ -194,6 +199,8 @@ impl Hooked {
             hook: Box::new(hook),
             pauses: false,
             blind: false,
+            stuck: Arc::default(),
+            lies: Arc::default(),
         }
     }
 
@@ -215,6 +222,21 @@ impl Hooked {
 
     fn ask(&self, call: Call<'_>) -> Result<(), JournalError> {
         (self.hook)(call).map_err(|kind| JournalError::new(kind, "the test said no; say yes"))
+    }
+
+    /// Makes the write, and says what came of it, or else something other.
+    fn say<'a, T: Send + 'a>(
+        &'a self,
+        written: BoxFuture<'a, Result<T, JournalError>>,
+    ) -> BoxFuture<'a, Result<T, JournalError>> {
+        if !self.lies.swap(false, Ordering::Relaxed) {
+            return written;
+        }
+        Box::pin(async move {
+            written.await?;
+            let kind = JournalErrorKind::Unavailable;
+            Err(JournalError::new(kind, "nobody knows; look again"))
+        })
     }
 
     async fn pause(&self) {
@@ -249,12 +271,17 @@ impl Journal for Hooked {
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         let asked = self.ask(Call::Begin);
-        self.around(asked, self.inner.begin(entry))
+        let begun = self.say(self.inner.begin(entry));
+        self.around(asked, begun)
     }
 
     fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
+        if self.stuck.swap(false, Ordering::Relaxed) {
+            return Box::pin(std::future::pending());
+        }
         let asked = self.ask(Call::Record(&write));
-        self.around(asked, self.inner.record(write))
+        let written = self.say(self.inner.record(write));
+        self.around(asked, written)
     }
 
     fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {

@@ -247,3 +247,96 @@ fn e36_a_process_that_dies_between_any_two_writes_leaves_one_key() {
         assert_eq!(world.entries()[0].progress.phase, Phase::Succeeded);
     }
 }
+
+/// Seed 361 of the simulation.
+#[test]
+fn a_refusal_that_the_journal_could_not_take_is_not_told_as_final() {
+    let world = World::new();
+    let kind = JournalErrorKind::Full;
+    let client = client_refusing(&world, kind, |write| write.progress.phase.is_settled());
+    world.server.answer(answer(402, &[], "no"));
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    let error = run(operation.send()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Journal(kind));
+    assert!(!error.nothing_was_sent());
+    // The entry is open still, and whoever takes it up may well succeed.
+    world.server.answer(answer(201, &[], "paid"));
+    let other = world.client();
+    let left = run(other.unfinished()).unwrap().remove(0);
+    assert!(run(left.resume()).unwrap().is_success());
+}
+
+/// Seed 359 of the simulation.
+#[test]
+fn a_driver_that_steps_aside_does_not_say_that_nothing_was_sent_if_its_successor_sent() {
+    let world = World::new();
+    let successor = Client::with_parts("shop", world.parts())
+        .policy(Policy::new().max_attempts(1))
+        .build()
+        .unwrap();
+    let (memory, server) = (world.memory.clone(), world.server.clone());
+    let journal = world.memory.reopen();
+    let me = samekey::journal::Journal::owner(&journal);
+    let once = AtomicBool::new(true);
+    // Just before the first driver notes that nobody listened, it looks frozen and is replaced.
+    let hook = move |call: Call<'_>| {
+        if matches!(call, Call::Record(_)) && once.swap(false, Ordering::Relaxed) {
+            memory.silence(me);
+            server.fail(lost());
+            let taken = run(successor.unfinished()).unwrap().remove(0);
+            assert!(run(taken.resume()).unwrap_err().is_unresolved());
+        }
+        Ok(())
+    };
+    let parts = world.parts_on(Hooked::new(journal, hook));
+    let client = Client::with_parts("shop", parts).build().unwrap();
+    world.server.fail(super::support::unreachable());
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    let error = run(operation.send()).unwrap_err();
+    assert!(!error.nothing_was_sent(), "{error}");
+    assert_eq!(world.sent(), 2);
+}
+
+/// Seed 8 of the simulation.
+#[test]
+fn a_wall_clock_set_back_between_two_runs_of_one_program_does_not_make_the_key_younger() {
+    let minutes = |n: u64| std::time::Duration::from_secs(60 * n);
+    for (back, sent) in [(minutes(0), 2), (minutes(50), 1)] {
+        let world = World::new();
+        let client = world.client();
+        world
+            .server
+            .answer(answer(503, &[("retry-after", "600")], ""));
+        let operation = run(pay(&client, "a").window(minutes(60)).begin()).unwrap();
+        assert!(run(operation.send()).is_err(), "it is parked");
+        let wall = super::support::START;
+        if back.is_zero() {
+            // The twin: ten minutes later there is time enough.
+            world.clock.advance(minutes(11));
+        } else {
+            world.clock.advance(minutes(65));
+            world.clock.set_wall((wall + minutes(65)).before(back));
+        }
+        let _ = run(operation.resume());
+        assert_eq!(world.sent(), sent, "set back by {back:?}");
+    }
+}
+
+#[test]
+fn what_could_not_be_released_is_let_go_with_its_handle() {
+    let world = World::new();
+    let full = AtomicBool::new(true);
+    let refuse = move |_: &Write| full.swap(false, Ordering::Relaxed);
+    let client = client_refusing(&world, JournalErrorKind::Full, refuse);
+    let operation = run(pay(&client, "a").begin()).unwrap();
+    let error = run(operation.release()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Journal(JournalErrorKind::Full));
+    let owner = || world.entries()[0].progress.owner;
+    assert_ne!(owner(), samekey::entry::Owner::NONE);
+    drop(operation);
+    assert_eq!(
+        owner(),
+        samekey::entry::Owner::NONE,
+        "it keeps everybody else out"
+    );
+}

@@ -1,7 +1,7 @@
 //! A future polled 0, 1, 2, … times and then dropped, for every asynchronous call.
 
 use super::world::{Store, URL, World, pause, poll_then_drop, run};
-use samekey::entry::Entry;
+use samekey::entry::{Entry, Owner};
 use samekey::journal::Select;
 use samekey::{Body, Client, Finding, Key, Operation, Phase, Policy, Reason};
 use serde_json::json;
@@ -366,8 +366,7 @@ fn drop_after(world: &World<'_>, call: &Call, polls: usize, then: Then) -> bool 
         }
         Then::Rival => {
             drop(operation);
-            // Writes are made in order: behind this one all that the drop has started is done.
-            run(client.reap()).unwrap();
+            world.store.catch_up();
             check(world, generations, &context);
             (call.after)(world, &world.rival(), &context);
         }
@@ -423,6 +422,29 @@ fn i19_on_sqlite_every_call_dropped_anywhere_leaves_nothing_lost_and_nobody_kept
         println!("{}: {points} points", call.name);
         assert!(points >= call.least, "{}: {points} points", call.name);
     }
+}
+
+/// However slow the writer is: what a drop has started is written behind it, before what comes later.
+#[test]
+fn on_sqlite_what_a_drop_has_started_is_written_in_order() {
+    let store = Store::sqlite();
+    let world = World::new(&store, 0);
+    let client = world.pausing();
+    let mine = run(world.pay(&client).begin()).unwrap();
+    let turn = store.hold_up();
+    drop(mine);
+    // Looking waits for no write, so it is no way to wait for one.
+    run(client.reap()).unwrap();
+    let owner = || world.entries()[0].progress.owner;
+    assert_eq!(owner(), store.owner());
+    drop(turn);
+    store.catch_up();
+    assert_eq!(owner(), Owner::NONE);
+    pays(
+        &world,
+        &world.rival(),
+        "let go while the writer was held up",
+    );
 }
 
 /// Found here: the claim was written, nobody drove it, and nobody else could.

@@ -75,6 +75,32 @@ impl Store {
         }
     }
 
+    pub(crate) fn owner(&self) -> Owner {
+        self.journal().owner()
+    }
+
+    /// Waits until what a drop has started is written: it waits for nobody, and another process that
+    /// asks sooner is rightly told that the operation is held.
+    ///
+    /// Writes are made in order, and forgetting what is not there is one too. A begin that nobody
+    /// waits for is let go when it is written, behind what was asked for meanwhile: hence twice.
+    pub(crate) fn catch_up(&self) {
+        for _ in 0..2 {
+            let nothing = Key::from_random([0; 16]);
+            run(self.journal().forget(0, nothing)).unwrap();
+        }
+    }
+
+    /// Keeps everybody from writing to a SQLite journal until what is returned is dropped.
+    pub(crate) fn hold_up(&self) -> std::fs::File {
+        let Store::Sqlite { folder, .. } = self else {
+            unreachable!("asked of memory")
+        };
+        let turn = std::fs::File::open(folder.path().join("j-lock")).unwrap();
+        turn.lock().unwrap();
+        turn
+    }
+
     /// The process is gone; the next look is that of a new one.
     fn end_process(&self) {
         if let Store::Sqlite { open, .. } = self {

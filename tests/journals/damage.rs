@@ -3,7 +3,7 @@
 use super::files::{beside, set_mode};
 use crate::{advance, begin, everything, folder, refusal};
 use samekey::entry::{DecodeError, Entry, Phase};
-use samekey::journal::conformance::sample;
+use samekey::journal::conformance::{sample, step};
 use samekey::journal::{
     Begun, Flush, Journal, JournalErrorKind as Kind, Query, Select, SqliteJournal, SqliteOptions,
 };
@@ -413,6 +413,7 @@ async fn f4_every_flipped_bit_of_an_entry_is_noticed() {
 async fn a_changed_column_is_damage() {
     for change in [
         "state = 3",
+        "state = 7",
         "revision = revision + 1",
         "reference = 5",
         "scope = 'conformance/eve'",
@@ -434,6 +435,42 @@ async fn a_changed_column_is_damage() {
         let listing = journal.list(Query::default()).await.unwrap();
         let found = (listing.entries.len(), listing.damaged.len());
         assert_eq!(found, (1, 1), "{change}");
+    }
+}
+
+/// Three of 20,000 flipped bits hid an entry so: no index knows of what is settled, and SQLite finds
+/// nothing wrong with the number.
+#[tokio::test]
+async fn a_settled_entry_in_a_state_that_nobody_writes_is_shown_as_damage() {
+    let folder = folder();
+    let path = folder.path().join("j");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let mut entry = sample(journal.owner(), "ann", "a", 0);
+    let Ok(Begun::Created(receipt)) = journal.begin(entry.clone()).await else {
+        panic!("a begin failed");
+    };
+    entry.slot = receipt.slot();
+    journal
+        .record(step(&entry, Phase::Succeeded))
+        .await
+        .unwrap();
+    drop(journal);
+    for bit in 2..7 {
+        let plain = rusqlite::Connection::open(&path).unwrap();
+        let sql = format!("UPDATE entries SET state = 3 + {}", 1 << bit);
+        assert_eq!(plain.execute(&sql, []), Ok(1));
+        drop(plain);
+        let journal = SqliteJournal::open(&path).unwrap();
+        for select in [Select::All, Select::Settled] {
+            let query = Query {
+                select,
+                ..Query::default()
+            };
+            let listing = journal.list(query).await.unwrap();
+            assert_eq!(listing.damaged.len(), 1, "{select:?}, bit {bit}");
+        }
+        let found = journal.find(entry.key().reference(), None).await.unwrap();
+        assert_eq!(found.damaged.len(), 1, "bit {bit}");
     }
 }
 

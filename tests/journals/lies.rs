@@ -1,7 +1,7 @@
 //! Stores that lie: each breaks one rule, and the rule of that name must say so.
 
 use crate::Memory;
-use samekey::entry::{Entry, Frozen, Grade, Kept, Owner, Scope};
+use samekey::entry::{Entry, Expected, Frozen, Grade, Kept, Owner, Scope};
 use samekey::journal::conformance::{self, RULES, Stage};
 use samekey::journal::{
     Begun, Journal, JournalError, JournalErrorKind, Listing, Liveness, MemoryJournal, Query,
@@ -26,6 +26,7 @@ enum Lie {
     StandsStill,
     TakesStaleWrites,
     WritesTwice,
+    ComparesNumbersOnly,
     HidesTheLast,
     ListsOpenAsSettled,
     IgnoresLimits,
@@ -50,6 +51,10 @@ const CAUGHT_BY: &[(Lie, &str)] = &[
     (Lie::StandsStill, "revisions_grow"),
     (Lie::TakesStaleWrites, "a_stale_write_changes_nothing"),
     (Lie::WritesTwice, "of_two_writes_one_wins"),
+    (
+        Lie::ComparesNumbersOnly,
+        "a_write_over_anothers_claim_changes_nothing",
+    ),
     (Lie::HidesTheLast, "what_is_begun_is_listed"),
     (
         Lie::ListsOpenAsSettled,
@@ -231,8 +236,16 @@ impl Lying {
             Lie::TakesStaleWrites | Lie::WritesTwice => {
                 let found = self.memory.load(write.slot, write.key.clone()).await?;
                 if let Some(entry) = found {
-                    write.expected = entry.progress.revision;
-                    write.progress.revision = write.expected + 1;
+                    write.expected = Expected::of(&entry.progress);
+                    write.progress.revision = write.expected.revision + 1;
+                }
+                self.memory.record(write).await
+            }
+            Lie::ComparesNumbersOnly => {
+                let found = self.memory.load(write.slot, write.key.clone()).await?;
+                let revision = write.expected.revision;
+                if let Some(entry) = found.filter(|found| found.progress.revision == revision) {
+                    write.expected = Expected::of(&entry.progress);
                 }
                 self.memory.record(write).await
             }

@@ -7,6 +7,7 @@ use samekey::machine::{Decision, Event, Machine, Permit, Probe, Task, Tick};
 use samekey::platform::native::{HttpTransport, HttpTransportBuilder, OsDice, SystemClock};
 use samekey::profile::Profile;
 use samekey::retry::Policy;
+use samekey::retry::classify::Complete;
 use samekey::transport::Transport;
 use samekey::{Failure, Fingerprint, Headers, Key, Method, Response, Sent};
 use std::time::Duration;
@@ -72,6 +73,7 @@ impl Draft {
             fingerprint: Fingerprint::from_bytes([0; 32]),
             profile: "default".into(),
             begun_at: now.wall,
+            complete: Complete::default(),
         };
         let mut machine = Machine::new(Task {
             entry: Entry {

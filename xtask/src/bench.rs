@@ -18,28 +18,29 @@ const SHARED: &[&str] = &[
 ];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Stop> {
-    same_versions()?;
+    Ok(bench(arguments)?)
+}
+
+fn bench(arguments: &[String]) -> Outcome {
     let target = target()?;
-    let build = [
-        "build",
-        "--release",
-        "-p",
-        "samekey-bench",
-        "-p",
-        "samekey-mock",
-    ];
-    sh(&mut cargo(&build))?;
+    let has = |words: &[&str]| arguments.iter().any(|a| words.contains(&a.as_str()));
+    let mut build = cargo(&["build", "--release", "-p", "samekey-bench"]);
+    if !has(&["--help", "-h", "--instructions"]) {
+        same_versions()?;
+        build.args(["-p", "samekey-mock"]);
+        peers(&target)?;
+    }
+    sh(&mut build)?;
     let program = target.join("release").join(program("samekey-bench"));
     let mut bench = command(&program.to_string_lossy(), &[]);
     bench.args(arguments).arg("--target").arg(&target);
     bench.arg("--root").arg(root());
-    let asks_for_help = arguments
-        .iter()
-        .any(|a| matches!(a.as_str(), "--help" | "-h"));
-    if !asks_for_help {
-        peers(&target)?;
-    }
-    Ok(sh(&mut bench)?)
+    sh(&mut bench)
+}
+
+/// The part of the tests: what the small parts take must not grow unnoticed.
+pub(crate) fn instructions() -> Outcome {
+    bench(&["--instructions".into()])
 }
 
 fn program(name: &str) -> String {

@@ -33,6 +33,8 @@ enum Stop {
     Usage(String),
     /// Something is wrong, and this says what.
     Failed(String),
+    /// It was only asked what it does.
+    Help,
 }
 
 impl From<String> for Stop {
@@ -45,6 +47,7 @@ impl From<String> for Stop {
 fn alone(arguments: &[String], run: fn() -> shell::Outcome) -> Result<(), Stop> {
     match arguments {
         [] => Ok(run()?),
+        [flag] if flag == "--help" || flag == "-h" => Err(Stop::Help),
         [first, ..] => Err(Stop::Usage(format!(
             "takes no arguments, but got `{first}`"
         ))),
@@ -189,6 +192,10 @@ fn main() -> ExitCode {
     };
     match (chore.run)(rest) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::Help) => {
+            println!("Usage: cargo xtask {name}\n\n{}", chore.about);
+            ExitCode::SUCCESS
+        }
         Err(Stop::Usage(message)) => {
             eprintln!("xtask {name}: {message}");
             ExitCode::from(2)

@@ -44,10 +44,15 @@ fn mutate(shard: Option<&str>) -> Outcome {
     }
     let output = root().join("target/mutants");
     std::fs::create_dir_all(&output).map_err(|e| format!("{}: {e}", output.display()))?;
-    let mut arguments = vec!["mutants", "--jobs", "1", "--output", "target/mutants"];
+    let mut arguments = vec!["mutants", "--jobs", "2", "--output", "target/mutants"];
     arguments.extend(shard.map(|_| "--shard"));
     arguments.extend(shard);
-    let ended = sh(&mut command(&program.to_string_lossy(), &arguments));
+    // Seconds each, and hundreds of them: nobody debugs these builds, and a rule that is caught by some
+    // cases of a property is caught.
+    let ended = sh(command(&program.to_string_lossy(), &arguments)
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
+        .env("CARGO_PROFILE_TEST_DEBUG", "0")
+        .env("PROPTEST_CASES", "48"));
     figures(&output.join("mutants.out"))?;
     ended
 }

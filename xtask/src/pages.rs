@@ -82,7 +82,7 @@ fn conformance() -> Outcome {
         WASM,
     ]))?;
     let module = web::target()?.join(WASM).join("debug/samekey_wasm.wasm");
-    web::bind(&module, &root().join("pkg/test/dist"))
+    web::bind(&module, &root().join("pkg/test/dist"), &[])
 }
 
 /// Where the browser is.

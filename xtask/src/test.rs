@@ -29,6 +29,10 @@ const AFTER: &[Part] = &[
         run: |_| crate::torture::short(),
     },
     Part {
+        name: "instructions",
+        run: |_| crate::bench::instructions(),
+    },
+    Part {
         name: "pages",
         run: crate::pages::run,
     },

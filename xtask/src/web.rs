@@ -1,6 +1,6 @@
 //! `cargo xtask web`: the npm package, from the bindings to what a page loads.
 
-use crate::setup::{WASM, npm_packages, wasm_target};
+use crate::setup::{WASM, npm_packages, standard_library, wasm_target};
 use crate::shell::{Outcome, cargo, command, output, root, run as sh};
 use std::env;
 use std::fs;
@@ -38,15 +38,24 @@ pub(crate) fn run() -> Outcome {
     wasm_target()?;
     npm_packages()?;
     let module = compile()?;
-    bind(&module, &package().join("wasm"))?;
+    // With a loader of our own: the generated one minds much that does not occur here.
+    bind(&module, &package().join("wasm"), &["bare"])?;
     let dist = package().join("dist");
     fs::create_dir_all(&dist).map_err(|e| format!("cannot make pkg/dist: {e}"))?;
     // No flags for features: wasm-opt reads them from the module, and with all of them it would
     // write one that no browser takes.
-    tool(
-        "wasm-opt",
-        &["-Oz", "wasm/samekey_bg.wasm", "-o", "dist/samekey_bg.wasm"],
-    )?;
+    // Rust puts nothing into the first kilobyte. The loops are made anew from scratch in between.
+    let mut optimise = vec!["wasm/samekey_bg.wasm", "-o", "dist/samekey_bg.wasm"];
+    optimise.extend([
+        "--strip-target-features",
+        "--low-memory-unused",
+        "-Oz",
+        "--flatten",
+        "--rereloop",
+        "-Oz",
+        "-Oz",
+    ]);
+    tool("wasm-opt", &optimise)?;
     tool("tsc", &["--project", "tsconfig.json"])?;
     let bundle = [
         "--bundle",
@@ -62,16 +71,55 @@ pub(crate) fn run() -> Outcome {
 }
 
 /// Compiles the bindings; the module still has its names.
+///
+/// With a standard library of its own: built for size like the rest, and without the texts and the
+/// printing of panics, which end the page's module either way. The compiler lets nightly alone do this,
+/// or whoever sets `RUSTC_BOOTSTRAP`; where it cannot be done the shipped library serves, a tenth
+/// larger.
 pub(crate) fn compile() -> Result<PathBuf, String> {
-    let mut build = cargo(&["build", "--package", "samekey-wasm", "--profile", "web"]);
-    build.args(["--target", WASM]);
+    let built = standard_library().and_then(|()| {
+        let mut build = cargo(&["build", "--package", "samekey-wasm", "--profile", "web"]);
+        build.args(["--target", WASM, "-Zbuild-std=std,panic_abort"]);
+        build.arg("-Zbuild-std-features=optimize_for_size");
+        let quiet = [
+            "-Zunstable-options",
+            "-Cpanic=immediate-abort",
+            "-Zlocation-detail=none",
+            "-Zfmt-debug=none",
+        ];
+        let flags = [flags()?, quiet.map(String::from).to_vec()].concat();
+        build.env("RUSTC_BOOTSTRAP", "1");
+        sh(build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))
+    });
+    if let Err(why) = built {
+        println!("note: built with the shipped standard library, which is larger: {why}");
+        let mut build = cargo(&["build", "--package", "samekey-wasm", "--profile", "web"]);
+        build.args(["--target", WASM]);
+        sh(build.env("CARGO_ENCODED_RUSTFLAGS", flags()?.join("\u{1f}")))?;
+    }
+    Ok(target()?.join(WASM).join("web/samekey_wasm.wasm"))
+}
+
+/// What the compiler is told in any case.
+fn flags() -> Result<Vec<String>, String> {
     let mut flags = nameless_paths()?;
     // A digest over a few hundred bytes need not be quick: its loop is not unrolled.
     for choice in ["sha2_backend=\"soft\"", "sha2_backend_soft=\"compact\""] {
         flags.extend(["--cfg".into(), choice.into()]);
     }
-    sh(build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
-    Ok(target()?.join(WASM).join("web/samekey_wasm.wasm"))
+    // Small before fast: nothing is inlined or computed twice for speed's sake. With a stack of a quarter
+    // of a megabyte below them, addresses take a byte less; tasks live on the heap.
+    for choice in [
+        "-Cllvm-args=-inline-threshold=0",
+        "-Cllvm-args=-enable-pre=false",
+        "-Cllvm-args=-enable-load-pre=false",
+        "-Cllvm-args=-disable-machine-licm",
+        "-Cllvm-args=-disable-lsr",
+        "-Clink-arg=-zstack-size=262144",
+    ] {
+        flags.push(choice.into());
+    }
+    Ok(flags)
 }
 
 /// Flags that keep the paths of whoever builds it out of the module.
@@ -90,8 +138,8 @@ fn nameless_paths() -> Result<Vec<String>, String> {
 }
 
 /// Writes the JavaScript glue of `module`, and the module as the glue wants it, into `folder`.
-pub(crate) fn bind(module: &Path, folder: &Path) -> Outcome {
+pub(crate) fn bind(module: &Path, folder: &Path, how: &[&str]) -> Outcome {
     let arguments = [text(module), text(folder)];
     let run = ["run", "--quiet", "--package", "xtask-web", "--"];
-    sh(cargo(&run).args(&arguments))
+    sh(cargo(&run).args(&arguments).args(how))
 }

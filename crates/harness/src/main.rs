@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         Some("planted") => planted(number("--ops").unwrap_or(1_000_000)),
         Some("small") => {
             let full = arguments.iter().any(|argument| argument == "--full");
-            small(number("--seeds").unwrap_or(if full { 1 } else { 4 }), full)
+            small(number("--seeds").unwrap_or(if full { 10 } else { 2 }), full)
         }
         _ => Err("usage: samekey-harness sim [--seed N] [--from N] [--ops N] | small".to_owned()),
     };
@@ -70,16 +70,21 @@ fn simulate(first: u64, operations: u64) -> Result<(), String> {
     }
     let started = now();
     let shown = AtomicU64::new(0);
-    let (counters, broken) = sim::run_many(first, operations, 10, |so_far| {
+    let every = if operations > 10_000_000 { 60 } else { 10 };
+    let (counters, broken) = sim::run_many(first, operations, 10, |so_far, next, report| {
+        if !report.violations.is_empty() {
+            show(report);
+        }
         let seconds = started.elapsed().as_secs();
-        if seconds < 10 + shown.load(Ordering::Relaxed) {
+        if seconds < every + shown.load(Ordering::Relaxed) {
             return;
         }
         shown.store(seconds, Ordering::Relaxed);
         let done = so_far.operations;
         let left = seconds * operations.saturating_sub(done) / done.max(1);
         eprintln!(
-            "{done} of {operations} operations, {} a second, {left} s left",
+            "{done} of {operations} operations, {} a second, {left} s left; seeds {first} to {next} are \
+             begun",
             done / seconds
         );
     });
@@ -90,13 +95,13 @@ fn simulate(first: u64, operations: u64) -> Result<(), String> {
             scaled(least, operations)
         );
     }
+    println!("figure sim_first_seed {first} seed");
     println!("figure sim_seconds {seconds:.1} seconds");
     println!(
         "figure sim_rate {:.0} operations/second",
         counters.operations as f64 / seconds
     );
     println!("figure sim_violations {} violations", broken.len());
-    broken.iter().for_each(show);
     if let Some(report) = broken.iter().min_by_key(|report| report.seed) {
         let smallest = sim::shrink(report.seed);
         println!("\nthe smallest form of seed {}:", report.seed);
@@ -203,7 +208,7 @@ fn catch(bug: &Bug, operations: u64) -> Option<&'static str> {
         return named(&sim::small::one().violations);
     }
     named(&sim::gates()).or_else(|| {
-        let (_, broken) = sim::run_many(1, operations, 3, |_| {});
+        let (_, broken) = sim::run_many(1, operations, 3, |_, _, _| {});
         let found: Vec<String> = broken
             .into_iter()
             .flat_map(|report| report.violations)

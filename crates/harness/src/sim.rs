@@ -5,6 +5,7 @@ mod config;
 mod disk;
 mod executor;
 mod gates;
+mod judges;
 mod monitor;
 mod net;
 pub(crate) mod rng;
@@ -35,8 +36,8 @@ pub struct Report {
     pub hash: u64,
     /// The same in words, if asked for.
     pub trace: Vec<String>,
-    /// Which of the planned deaths took place, a bit for each.
-    planned_deaths: u64,
+    /// How many of the planned deaths took place.
+    planned_deaths: usize,
 }
 
 /// Runs the world of one seed.
@@ -68,12 +69,13 @@ fn run_config(config: &Config, seed: u64, trace: bool) -> Report {
 }
 
 /// Runs worlds from this seed on, on every core, until so many operations were simulated or so
-/// many worlds were broken. `progress` hears of every world.
+/// many worlds were broken. `progress` hears of every world, and of the seed that comes next. What is kept
+/// does not grow with the number of worlds.
 pub fn run_many(
     first: u64,
     operations: u64,
     broken: usize,
-    progress: impl Fn(&Counters) + Sync,
+    progress: impl Fn(&Counters, u64, &Report) + Sync,
 ) -> (Counters, Vec<Report>) {
     let total = Mutex::new((Counters::default(), Vec::new()));
     let next = std::sync::atomic::AtomicU64::new(first);
@@ -83,13 +85,14 @@ pub fn run_many(
             let report = run(seed, false);
             let mut total = lock(&total);
             total.0.add(&report.counters);
+            let coming = next.load(std::sync::atomic::Ordering::Relaxed);
+            progress(&total.0, coming, &report);
             if !report.violations.is_empty() {
                 total.1.push(report);
             }
             if total.0.operations >= operations || total.1.len() >= broken {
                 return;
             }
-            progress(&total.0);
         }
     };
     std::thread::scope(|scope| {

@@ -44,3 +44,9 @@ fn the_program_replays_a_seed_and_names_its_trace() {
         "{text}"
     );
 }
+
+/// The world once cut the power and let another program of the host go on.
+#[test]
+fn a_planned_power_cut_spares_no_program_of_its_host() {
+    assert!(sim::small::a_cut_spares_nobody());
+}

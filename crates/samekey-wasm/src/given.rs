@@ -1,90 +1,31 @@
-//! What the package asks for. It has looked at its users' options already: here are plain values.
+//! What the package asks for. It has looked at its users' options already: here are plain values, in the
+//! order in which `pkg/src/client.ts` lists them.
 
-use js_sys::{Function, Promise};
+use crate::raw::ask;
+use crate::told::mistake;
+use samekey::platform::web::border::{Job, Pack, Values};
 use samekey::platform::web::{Cookies, FetchTransport};
 use samekey::seam::BoxFuture;
 use samekey::{
-    Asked, Body, ClientBuilder, Credentials, CredentialsError, Headers, OperationBuilder, Policy,
-    Profile,
+    Asked, Body, Client, ClientBuilder, Credentials, CredentialsError, Headers, OperationBuilder,
+    Policy, Profile, Reference,
 };
 use std::fmt;
 use std::time::Duration;
-use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
-
-#[wasm_bindgen]
-extern "C" {
-    /// For a client.
-    pub type Options;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn application(this: &Options) -> String;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn journal(this: &Options) -> String;
-    /// `indexeddb`, `localstorage` or `memory`.
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn store(this: &Options) -> String;
-    #[wasm_bindgen(method, getter)]
-    fn scope(this: &Options) -> Option<String>;
-    /// Attempts, then milliseconds in the order of `policy` below.
-    #[wasm_bindgen(method, getter)]
-    fn policy(this: &Options) -> Vec<f64>;
-    #[wasm_bindgen(method, getter)]
-    fn profile(this: &Options) -> Option<String>;
-    /// Lines.
-    #[wasm_bindgen(method, getter)]
-    fn origins(this: &Options) -> String;
-    /// Lines.
-    #[wasm_bindgen(method, getter)]
-    fn headers(this: &Options) -> String;
-    #[wasm_bindgen(method, getter)]
-    fn bodies(this: &Options) -> bool;
-    #[wasm_bindgen(method, getter)]
-    fn cookies(this: &Options) -> Option<String>;
-    #[wasm_bindgen(method, getter)]
-    fn credentials(this: &Options) -> Option<Function>;
-
-    /// For an operation.
-    pub type Request;
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn intent(this: &Request) -> String;
-    /// Of the operation that is repeated.
-    #[wasm_bindgen(method, getter)]
-    pub(crate) fn previous(this: &Request) -> Option<String>;
-    #[wasm_bindgen(method, getter, js_name = evenIfUnresolved)]
-    pub(crate) fn even_if_unresolved(this: &Request) -> bool;
-    #[wasm_bindgen(method, getter)]
-    fn url(this: &Request) -> Option<String>;
-    #[wasm_bindgen(method, getter)]
-    fn method(this: &Request) -> String;
-    #[wasm_bindgen(method, getter)]
-    fn body(this: &Request) -> Option<Vec<u8>>;
-    #[wasm_bindgen(method, getter, js_name = contentType)]
-    fn content_type(this: &Request) -> String;
-    /// Names and values, in lines.
-    #[wasm_bindgen(method, getter)]
-    fn headers(this: &Request) -> String;
-    #[wasm_bindgen(method, getter, js_name = withKey)]
-    fn with_key(this: &Request) -> bool;
-    #[wasm_bindgen(method, getter, js_name = adoptKey)]
-    fn adopt_key(this: &Request) -> Option<String>;
-    #[wasm_bindgen(method, getter)]
-    fn window(this: &Request) -> Option<f64>;
-    #[wasm_bindgen(method, getter)]
-    fn profile(this: &Request) -> Option<String>;
-}
 
 /// A number below zero, or none at all, becomes 0, and the policy complains of it.
 fn millis(number: f64) -> Duration {
     Duration::from_millis(number as u64)
 }
 
-/// What is no number keeps its default.
-fn policy(given: &[f64]) -> Policy {
+/// What is not given keeps its default.
+fn policy(values: &mut Values<'_>) -> Policy {
     let mut policy = Policy::new();
-    for (at, number) in given.iter().copied().enumerate() {
+    for at in 0..6 {
+        let Some(number) = values.optional_number() else {
+            continue;
+        };
         policy = match at {
-            _ if number.is_nan() => policy,
             0 => policy.max_attempts(number as u32),
             1 => policy.base(millis(number)),
             2 => policy.cap(millis(number)),
@@ -96,82 +37,95 @@ fn policy(given: &[f64]) -> Policy {
     policy
 }
 
-/// A mistake in what was asked for, in words.
-pub(crate) type Mistake = String;
-
-fn profile(name: &str) -> Result<Profile, Mistake> {
+fn profile(name: &str) -> Result<Profile, Pack> {
     Profile::named(name).ok_or_else(|| {
         let unknown = [
             "there is no profile ",
             name,
             "; the README lists those there are",
         ];
-        unknown.concat()
+        mistake(&unknown.concat())
     })
 }
 
+pub(crate) fn reference(given: &str) -> Result<Reference, Pack> {
+    given
+        .parse()
+        .map_err(|error: samekey::InvalidReference| mistake(&error.to_string()))
+}
+
 /// The lines of a list.
-fn given(list: &str) -> impl Iterator<Item = &str> {
+fn lines(list: &str) -> impl Iterator<Item = &str> {
     list.split('\n').filter(|line| !line.is_empty())
 }
 
 pub(crate) fn configure(
     mut builder: ClientBuilder,
-    options: &Options,
-) -> Result<ClientBuilder, Mistake> {
-    builder = builder.policy(policy(&options.policy()));
-    if let Some(scope) = options.scope() {
-        builder = builder.principal(&scope);
+    values: &mut Values<'_>,
+) -> Result<ClientBuilder, Pack> {
+    if let Some(scope) = values.optional() {
+        builder = builder.principal(scope);
     }
-    if let Some(name) = options.profile() {
-        builder = builder.profile(profile(&name)?);
+    if let Some(name) = values.optional() {
+        builder = builder.profile(profile(name)?);
     }
-    for origin in given(&options.origins()) {
-        builder = builder.allow_origin(origin);
-    }
-    for header in given(&options.headers()) {
-        builder = builder.keep_header(header);
-    }
-    if !options.bodies() {
-        builder = builder.body(Body::FingerprintOnly);
-    }
-    if let Some(callback) = options.credentials() {
-        builder = builder.credentials(Callback(callback));
-    }
-    let cookies = match options.cookies().as_deref() {
-        Some("include") => Cookies::Include,
-        Some("omit") => Cookies::Omit,
+    let cookies = match values.text() {
+        "include" => Cookies::Include,
+        "omit" => Cookies::Omit,
         _ => Cookies::SameOrigin,
     };
-    Ok(builder.transport(FetchTransport::new().cookies(cookies)))
+    builder = builder.transport(FetchTransport::new().cookies(cookies));
+    for origin in lines(values.text()) {
+        builder = builder.allow_origin(origin);
+    }
+    for header in lines(values.text()) {
+        builder = builder.keep_header(header);
+    }
+    if !values.flag() {
+        builder = builder.body(Body::FingerprintOnly);
+    }
+    if let Some(number) = values.optional_number() {
+        builder = builder.credentials(Callback(number));
+    }
+    Ok(builder.policy(policy(values)))
 }
 
-pub(crate) fn describe(
-    mut builder: OperationBuilder,
-    request: &Request,
-) -> Result<OperationBuilder, Mistake> {
-    if let Some(url) = request.url() {
-        builder = builder.method(&request.method(), &url);
-        if let Some(body) = request.body() {
-            builder = builder.body(body, &request.content_type());
-        }
+pub(crate) fn describe(client: &Client, values: &mut Values<'_>) -> Result<OperationBuilder, Pack> {
+    let (previous, even_if_unresolved) = (values.optional(), values.flag());
+    let intent = values.text();
+    let mut builder = match previous {
+        None => client.operation(intent),
+        Some(previous) => client.repeat(reference(previous)?),
+    };
+    if even_if_unresolved {
+        builder = builder.even_if_unresolved();
     }
-    let lines = request.headers();
-    let mut lines = lines.split('\n');
-    while let (Some(name), Some(value)) = (lines.next(), lines.next()) {
-        builder = builder.header(name, value);
+    if let (Some(url), method) = (values.optional(), values.text()) {
+        builder = builder.method(method, url);
     }
-    if request.with_key() {
+    if let (Some(body), content_type) = (values.optional_bytes(), values.text()) {
+        builder = builder.body(body, content_type);
+    }
+    if values.flag() {
         builder = builder.with_key();
     }
-    if let Some(key) = request.adopt_key() {
-        builder = builder.adopt_key(&key);
+    if let Some(key) = values.optional() {
+        builder = builder.adopt_key(key);
     }
-    if let Some(window) = request.window() {
+    if let Some(window) = values.optional_number() {
         builder = builder.window(millis(window));
     }
-    if let Some(name) = request.profile() {
-        builder = builder.profile(profile(&name)?);
+    if let Some(name) = values.optional() {
+        builder = builder.profile(profile(name)?);
+    }
+    // What a success must have: nothing, a body (empty text), or a header of this name.
+    match values.optional() {
+        Some("") => builder = builder.complete_with_body(),
+        Some(header) => builder = builder.complete_with_header(header),
+        None => {}
+    }
+    while !values.is_empty() {
+        builder = builder.header(values.text(), values.text());
     }
     Ok(builder)
 }
@@ -193,24 +147,27 @@ impl fmt::Debug for Threw {
 
 impl std::error::Error for Threw {}
 
-/// The package's callback for credentials: a promise of names and values, in lines.
-struct Callback(Function);
+/// The package's callback for credentials, by its number: a job that ends in names and values.
+struct Callback(f64);
 
 impl Credentials for Callback {
     fn headers(&self, asked: Asked) -> BoxFuture<'_, Result<Headers, CredentialsError>> {
+        let mut pack = Pack::of("credentials");
+        pack.number(self.0);
+        pack.text(&asked.origin.to_string());
+        pack.text(asked.scope.as_str());
+        pack.flag(asked.refresh);
+        let job = Job::number(ask(pack.as_bytes()));
         Box::pin(async move {
-            let origin = asked.origin.to_string().into();
-            let (scope, refresh) = (asked.scope.as_str().into(), asked.refresh.into());
-            let answer = match self.0.call3(&JsValue::UNDEFINED, &origin, &scope, &refresh) {
-                Ok(promise) => JsFuture::from(promise.unchecked_into::<Promise>()).await,
-                Err(error) => Err(error),
-            };
+            let answer = job.await;
+            let mut values = Values::new(&answer);
             // The exception's own text may hold a secret.
-            let answer = answer.map_err(|_| Threw)?;
-            let lines = answer.as_string().unwrap_or_default();
-            let (mut lines, mut headers) = (lines.split('\n'), Headers::new());
-            while let (Some(name), Some(value)) = (lines.next(), lines.next()) {
-                headers.push(name, value)?;
+            if values.flag() {
+                return Err(Threw.into());
+            }
+            let mut headers = Headers::new();
+            while !values.is_empty() {
+                headers.push(values.text(), values.text())?;
             }
             Ok(headers)
         })

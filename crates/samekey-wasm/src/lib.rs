@@ -3,12 +3,14 @@
 #![cfg(target_arch = "wasm32")]
 #![forbid(unsafe_code)]
 
-mod client;
+#[global_allocator]
+static HEAP: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(not(feature = "conformance"))]
 mod given;
-mod operation;
+#[cfg(not(feature = "conformance"))]
+pub mod raw;
+#[cfg(not(feature = "conformance"))]
 mod told;
-
-pub use client::RawClient;
-pub use operation::RawOperation;

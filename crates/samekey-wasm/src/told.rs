@@ -1,96 +1,28 @@
-//! Outcomes, errors and updates as plain objects, each made by one call across the border.
+//! Outcomes, errors and updates as plain values; `pkg/src/told.ts` names them.
 
-use samekey::{Error, ErrorKind, Headers, Operation, Outcome, Phase, Update};
-use std::pin::Pin;
-use wasm_bindgen::JsValue;
-use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::future_to_promise;
+use samekey::platform::web::border::Pack;
+use samekey::{Error, ErrorKind, Operation, Outcome, Phase, Update};
 
-#[wasm_bindgen(module = "/src/told.js")]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one call instead of one for each member"
-)]
-extern "C" {
-    #[wasm_bindgen(js_name = error)]
-    fn make_error(
-        kind: &str,
-        reason: Option<&str>,
-        message: &str,
-        reference: Option<&str>,
-        until: Option<f64>,
-        attempts: u32,
-        unresolved: bool,
-        nothing_was_sent: bool,
-    ) -> JsValue;
-    #[wasm_bindgen(js_name = outcome)]
-    fn make_outcome(
-        state: &str,
-        status: u16,
-        lines: &str,
-        body: Option<&[u8]>,
-        provenance: &str,
-        attempts: u32,
-        answered_at: f64,
-        reference: &str,
-        key: &str,
-        recorded: bool,
-        note: Option<&str>,
-    ) -> JsValue;
-    #[wasm_bindgen(js_name = update)]
-    fn make_update(
-        state: &str,
-        attempt: Option<u32>,
-        wait: Option<f64>,
-        reason: Option<&str>,
-        until: Option<f64>,
-    ) -> JsValue;
-    #[wasm_bindgen(js_name = summary)]
-    fn make_summary(
-        reference: &str,
-        key: &str,
-        intent: &str,
-        url: &str,
-        method: &str,
-        state: &str,
-        reason: Option<&str>,
-        attempts: u32,
-        begun_at: f64,
-        maybe_applied: bool,
-        unfinished: bool,
-        grade: &str,
-        until: Option<f64>,
-        last: Option<&str>,
-        damage: Option<&str>,
-    ) -> JsValue;
-}
+/// What a call tells the package.
+pub(crate) type Answer = Result<Pack, Pack>;
 
-/// What the bindings hand out.
-pub(crate) type Answer = Result<JsValue, JsValue>;
-
-/// Work behind a promise. Boxed, so that the page downloads the machinery of promises a single time.
-pub(crate) type Work = Pin<Box<dyn Future<Output = Answer>>>;
-
-pub(crate) fn promise(work: Work) -> js_sys::Promise {
-    future_to_promise(work)
+fn optional(pack: &mut Pack, number: Option<f64>) {
+    match number {
+        Some(number) => pack.number(number),
+        None => pack.nothing(),
+    }
 }
 
 /// A mistake in the options themselves.
-pub(crate) fn mistake(message: &str) -> JsValue {
-    make_error(
-        "invalid-configuration",
-        None,
-        message,
-        None,
-        None,
-        0,
-        false,
-        true,
-    )
+pub(crate) fn mistake(message: &str) -> Pack {
+    let mut told = Pack::of("invalid-configuration");
+    told.nothing();
+    told.text(message);
+    told
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "as `map_err` wants it")]
-pub(crate) fn error(error: Error) -> JsValue {
+pub(crate) fn fail(error: Error) -> Pack {
     let (mut reason, mut until) = (None, None);
     let kind = match error.kind() {
         ErrorKind::InvalidRequest => "invalid-request",
@@ -125,50 +57,44 @@ pub(crate) fn error(error: Error) -> JsValue {
         ErrorKind::PreviousUnresolved => "previous-unresolved",
         _ => "locked",
     };
+    let mut told = Pack::of(kind);
+    told.optional(reason);
+    told.text(&error.to_string());
     let reference = error.reference().map(|reference| reference.to_string());
-    make_error(
-        kind,
-        reason,
-        &error.to_string(),
-        reference.as_deref(),
-        until,
-        error.attempts(),
-        error.is_unresolved(),
-        error.nothing_was_sent(),
-    )
+    told.optional(reference.as_deref());
+    optional(&mut told, until);
+    told.number(f64::from(error.attempts()));
+    told.flag(error.is_unresolved());
+    told.flag(error.nothing_was_sent());
+    told
 }
 
-fn lines(headers: &Headers) -> String {
-    let mut lines = String::new();
-    for (name, value) in headers.iter() {
-        for part in [name, "\n", value, "\n"] {
-            lines.push_str(part);
-        }
+pub(crate) fn outcome(outcome: &Outcome) -> Pack {
+    let mut told = Pack::of(outcome.phase().name());
+    told.number(f64::from(outcome.status()));
+    match outcome.body() {
+        Some(body) => told.bytes(body),
+        None => told.nothing(),
     }
-    lines
+    told.text(outcome.provenance().name());
+    told.number(f64::from(outcome.attempts()));
+    told.number(outcome.answered_at().as_millis() as f64);
+    told.text(&outcome.reference().to_string());
+    told.text(outcome.key().as_str());
+    told.flag(outcome.is_recorded());
+    told.optional(outcome.note());
+    for (name, value) in outcome.headers().iter() {
+        told.text(name);
+        told.text(value);
+    }
+    told
 }
 
-pub(crate) fn outcome(outcome: &Outcome) -> JsValue {
-    make_outcome(
-        outcome.phase().name(),
-        outcome.status(),
-        &lines(outcome.headers()),
-        outcome.body(),
-        outcome.provenance().name(),
-        outcome.attempts(),
-        outcome.answered_at().as_millis() as f64,
-        &outcome.reference().to_string(),
-        outcome.key().as_str(),
-        outcome.is_recorded(),
-        outcome.note(),
-    )
-}
-
-pub(crate) fn update(update: &Update) -> JsValue {
+pub(crate) fn update(update: &Update) -> Pack {
     let (mut attempted, mut waits, mut why, mut when) = (None, None, None, None);
     let state = match update {
         Update::Sending { attempt } => {
-            attempted = Some(*attempt);
+            attempted = Some(f64::from(*attempt));
             "sending"
         }
         Update::Waiting {
@@ -176,7 +102,7 @@ pub(crate) fn update(update: &Update) -> JsValue {
             wait,
             reason,
         } => {
-            attempted = Some(*attempt);
+            attempted = Some(f64::from(*attempt));
             waits = Some(wait.as_millis() as f64);
             why = Some(&**reason);
             "waiting"
@@ -194,35 +120,39 @@ pub(crate) fn update(update: &Update) -> JsValue {
         }
         _ => "unknown",
     };
-    make_update(state, attempted, waits, why, when)
+    let mut told = Pack::of(state);
+    optional(&mut told, attempted);
+    optional(&mut told, waits);
+    told.optional(why);
+    optional(&mut told, when);
+    told
 }
 
 /// What a handle knows, for a list.
-pub(crate) fn summary(operation: &Operation) -> JsValue {
+pub(crate) fn summary(operation: &Operation) -> Pack {
     let entry = operation.entry();
     let (frozen, progress) = (&entry.frozen, &entry.progress);
-    let reason = match progress.phase {
+    let mut told = Pack::of(&entry.reference().to_string());
+    told.text(entry.key().as_str());
+    told.text(&frozen.intent);
+    told.text(&frozen.url);
+    told.text(frozen.method.as_str());
+    told.text(progress.phase.name());
+    told.optional(match progress.phase {
         Phase::Attention(reason) => Some(reason.name()),
         _ => None,
-    };
-    make_summary(
-        &entry.reference().to_string(),
-        entry.key().as_str(),
-        &frozen.intent,
-        &frozen.url,
-        frozen.method.as_str(),
-        progress.phase.name(),
-        reason,
-        progress.attempts,
-        frozen.begun_at.as_millis() as f64,
-        progress.maybe_applied,
-        progress.phase.is_unfinished(),
-        operation.grade().name(),
+    });
+    told.number(f64::from(progress.attempts));
+    told.number(frozen.begun_at.as_millis() as f64);
+    told.flag(progress.maybe_applied);
+    told.flag(progress.phase.is_unfinished());
+    told.text(operation.grade().name());
+    optional(
+        &mut told,
         progress.not_before.map(|until| until.as_millis() as f64),
-        progress.recent.last().map(|last| &*last.reason),
-        operation
-            .damage()
-            .map(|damage| damage.to_string())
-            .as_deref(),
-    )
+    );
+    told.optional(progress.recent.last().map(|last| &*last.reason));
+    let damage = operation.damage().map(|damage| damage.to_string());
+    told.optional(damage.as_deref());
+    told
 }

@@ -15,6 +15,10 @@ export async function checkout(cart: { items: string[] }): Promise<string> {
   await client.operation("cart/9", { url: "/api/orders", body: "x" });
   // @ts-expect-error GET needs no key
   await client.operation("cart/9", { url: "/api/orders", method: "GET" });
+  await client.operation("cart/9", { url: "/api/orders", json: cart, complete: "body" });
+  await client.operation("cart/9", { url: "/api/orders", json: cart, complete: { header: "X-Order-Id" } });
+  // @ts-expect-error a header is named
+  await client.operation("cart/9", { url: "/api/orders", json: cart, complete: "X-Order-Id" });
   // @ts-expect-error there is no such store
   await Client.open({ application: "shop", store: "cookies" });
   try {
@@ -28,6 +32,27 @@ export async function checkout(cart: { items: string[] }): Promise<string> {
     }
     throw error;
   }
+}
+
+export async function onLoad(client: Client): Promise<string[]> {
+  const stop: () => void = client.subscribe((notice) => (notice.here ? notice.state : notice.reference));
+  const ended = await client.resumeAll({ onResume: (operation) => operation.reference });
+  stop();
+  return ended.map(({ outcome, error }) => {
+    // @ts-expect-error either it has an outcome or an error
+    void outcome.state;
+    return outcome ? outcome.state : String(error);
+  });
+}
+
+export async function wrong(client: Client): Promise<void> {
+  // @ts-expect-error what is shown meanwhile is small and plain
+  await client.operation("cart/9", { url: "/", optimistic: { effect: "row", args: () => {} } });
+  const [operation] = await client.find("7D3F-92AB-1C4E-K");
+  // @ts-expect-error there may be none
+  await operation.resume();
+  // @ts-expect-error a settlement says how it is known
+  await operation?.settle(true);
 }
 
 function told(outcome: Outcome): string {

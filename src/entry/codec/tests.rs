@@ -24,6 +24,7 @@ fn frozen(body: Vec<u8>) -> Frozen {
         fingerprint: Fingerprint::from_bytes([8; 32]),
         profile: "default".into(),
         begun_at: Timestamp::from_millis(1_700_000_000_123),
+        complete: Complete::Header("x-order-id".into()),
     }
 }
 
@@ -64,7 +65,13 @@ fn progress(phase: Phase) -> Progress {
 #[test]
 fn what_is_written_is_read_back_in_every_phase() {
     let entry = frozen(b"{}".to_vec());
-    assert_eq!(Frozen::decode(&entry.encode()), Ok(entry.clone()));
+    for complete in [entry.complete.clone(), Complete::Body, Complete::Status] {
+        let entry = Frozen {
+            complete,
+            ..entry.clone()
+        };
+        assert_eq!(Frozen::decode(&entry.encode()), Ok(entry.clone()));
+    }
     let attention = REASONS.map(Phase::Attention);
     for phase in PHASES.into_iter().chain(attention) {
         let progress = progress(phase);

@@ -4,6 +4,8 @@
 // are found, written whole, and refused if somebody else wrote first. Written by hand, because bindings for
 // all of this would be most of what a page downloads. What goes wrong is thrown as { kind, message }.
 
+import { asking } from "../../seam/border.js";
+
 /** The layout of the database, and of the items in localStorage. */
 const LAYOUT = 1;
 /** How often a tab says that it lives, and after how long without a word it is frozen: with the time to
@@ -11,8 +13,13 @@ const LAYOUT = 1;
 const BEAT_EVERY = 5_000;
 const SILENT_AFTER = 25_000;
 const DAY = 86_400_000;
-/** Room that is given up when the quota is reached, so that outcomes can still be written. */
-const BALLAST = 65_536;
+/** Room that is given up when the quota is reached, so that outcomes can still be written. In IndexedDB it is a database
+ * of its own, with content that cannot be compressed and is large enough to become a file: of all else that is
+ * deleted, Chromium keeps the room until it tidies up. */
+const RESERVE = 262_144;
+const ITEM_RESERVE = 16_384;
+/** How often a write is tried again while the browser notices that there is room. */
+const PATIENT_TRIES = 10;
 /** How long a page that is being left may take to let go of localStorage. */
 const PATIENCE = 3_000;
 
@@ -52,6 +59,9 @@ const settled = (request) =>
     request.onerror = () => reject(request.error);
   });
 
+/** A row as Rust reads it. */
+const told = ({ slot, name, key, frozen, progress, revision, gone }) => [slot, name, key, frozen, progress, revision, gone];
+
 /** The owners that this page made, and whether they live: the browser's word on them lags behind. */
 const own = new Map();
 
@@ -64,34 +74,44 @@ class Store {
     own.set(hex(this.owner), true);
   }
 
-  /** Get or create: the slot of the new row, or the row that is there. */
-  add(name, key, frozen, progress, open) {
-    return this.create({ name, key, frozen: frozen.slice(), progress: progress.slice(), revision: 1, open: open ? 1 : undefined, gone: false });
+  /** Get or create: the slot of the new row, or the row that is there. If nobody waits for the answer, what
+   * it made is let go. */
+  async add(name, key, frozen, progress, open, released, ours, leash) {
+    const added = this.create({ name, key, frozen, progress, revision: 1, open: open ? 1 : undefined, gone: false });
+    const letGo = (found) => found.key || this.swap(found, key, 1, ours, undefined, released, true, false, false);
+    leash.signal.onabort = () => void added.then(letGo).catch(() => {});
+    const found = await added;
+    return found.key ? told(found) : found;
   }
 
-  /** Replaces a row's content, if it still has this revision; says whether. Tombstones stay. */
-  swap(slot, key, revision, frozen, progress, open, gone, full) {
-    const change = { progress: progress.slice(), revision: revision + 1, open: open ? 1 : undefined, gone };
-    if (frozen) change.frozen = frozen.slice();
-    const fits = (row) => row?.key === key && row.revision === revision && !row.gone;
+  /** Replaces a row's content, if it still has this revision, of this owner and epoch: Rust hands in the bytes
+   * that stand for them behind a progress' phase. Says whether. Tombstones stay. */
+  swap(slot, key, revision, expected, frozen, progress, open, gone, full) {
+    const change = { progress, revision: revision + 1, open: open ? 1 : undefined, gone: !!gone };
+    if (frozen) change.frozen = frozen;
+    const ours = ({ progress: old }) => expected.every((byte, i) => old[(old[2] === 1 ? 4 : 3) + i] === byte);
+    const fits = (row) => row?.key === key && row.revision === revision && !row.gone && ours(row);
     return this.replace(slot, fits, change, full ? "strict" : "relaxed");
   }
 
-  /** Nobody waits for the answer of this `add`: what it made is let go. */
-  letGo(asked, key, progress) {
-    const copy = progress.slice();
-    const swap = (slot) => typeof slot === "number" && this.swap(slot, key, 1, undefined, copy, true, false, false);
-    asked.then(swap).catch(() => {});
+  /** The row in this slot, if it is of this key and not a tombstone. */
+  async get(slot, key) {
+    const row = await this.find(slot);
+    return row?.key === key && !row.gone ? told(row) : [];
   }
 
   /** Rows by slot: all, or the open ones; of all scopes, or of one. */
   async rows(open, scope) {
+    return (await this.some(open, scope)).flatMap(told);
+  }
+
+  async some(open, scope) {
     const rows = await this.all(open);
     return rows.filter(({ name }) => scope === undefined || name.startsWith(`${scope}\0`));
   }
 
   async wipe(scope) {
-    const rows = await this.rows(false, scope);
+    const rows = await this.some(false, scope);
     for (const { slot } of rows) await this.remove(slot);
     return rows.length;
   }
@@ -101,7 +121,7 @@ class Store {
     return alive === undefined ? this.stranger(hex(id)) : alive ? ALIVE : DEAD;
   }
 
-  close() {
+  async close() {
     own.set(hex(this.owner), false);
     this.end?.();
   }
@@ -113,6 +133,8 @@ class Database extends Store {
     super();
     this.name = name;
     this.id = hex(this.owner);
+    /** The beats of other tabs, and since when they are the same. */
+    this.watched = new Map();
   }
 
   async open() {
@@ -125,18 +147,18 @@ class Database extends Store {
       release?.();
       this.database.close();
     };
-    await this.beat();
-    await this.run("relaxed", ({ ballast, owners }) => {
+    await this.insist(() => this.beat());
+    await this.run("relaxed", ({ owners }) => {
       owners.openCursor().onsuccess = ({ target: { result: cursor } }) => {
         if (!cursor) return;
         if (cursor.value < Date.now() - DAY) cursor.delete();
         cursor.continue();
       };
-      ballast.put(new Uint8Array(BALLAST), 0);
     }).catch((error) => {
-      // Without room for the reserve the journal still works.
       if (error.kind !== FULL) throw error;
     });
+    // Without room for the reserve the journal still works.
+    await this.keepReserve().catch(() => {});
     const strict = await this.run("strict", (_, done, { durability }) => done(durability === "strict"));
     this.grade = strict ? DEVICE : PROCESS;
   }
@@ -149,7 +171,6 @@ class Database extends Store {
       entries.createIndex("name", "name", { unique: true });
       entries.createIndex("open", "open");
       database.createObjectStore("owners");
-      database.createObjectStore("ballast");
     };
     const database = await settled(opening);
     // A newer release, or the user who clears the site's data, need not wait for this tab.
@@ -157,11 +178,35 @@ class Database extends Store {
     return database;
   }
 
+  /** Made once: it is written together with its database. */
+  async keepReserve() {
+    const opening = indexedDB.open(`${this.name}:reserve`, LAYOUT);
+    opening.onupgradeneeded = () => {
+      const filling = new Uint8Array(RESERVE);
+      for (let at = 0; at < RESERVE; at += 65_536) crypto.getRandomValues(filling.subarray(at, at + 65_536));
+      opening.result.createObjectStore("reserve").put(filling, 0);
+    };
+    (await settled(opening)).close();
+  }
+
+  /** A write that may use the reserve. */
+  async insist(write) {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await write();
+      } catch (error) {
+        if (error.kind !== FULL || tries === PATIENT_TRIES) throw error;
+        await settled(indexedDB.deleteDatabase(`${this.name}:reserve`)).catch(() => {});
+        if (tries) await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+    }
+  }
+
   /** One transaction, on a new connection if the browser closed the old one; resolves to what `work` says
    * is done when all of it is as durable as was asked for. */
   async run(durability, work) {
     const mode = durability ? "readwrite" : "readonly";
-    const begin = () => this.database.transaction(["entries", "owners", "ballast"], mode, durability && { durability });
+    const begin = () => this.database.transaction(["entries", "owners"], mode, durability && { durability });
     try {
       let tx;
       try {
@@ -175,8 +220,7 @@ class Database extends Store {
         let result;
         tx.oncomplete = () => resolve(result);
         tx.onabort = () => reject(tx.error);
-        const stores = { entries: store("entries"), owners: store("owners"), ballast: store("ballast") };
-        work(stores, (done) => (result = done), tx);
+        work({ entries: store("entries"), owners: store("owners") }, (done) => (result = done), tx);
       });
     } catch (error) {
       throw refused("the journal did not answer", error);
@@ -208,16 +252,10 @@ class Database extends Store {
           if (fits(row)) entries.put({ ...row, ...change });
         };
       });
-    try {
-      return await write();
-    } catch (error) {
-      if (error.kind !== FULL) throw error;
-      await this.run("relaxed", ({ ballast }) => ballast.clear());
-      return write();
-    }
+    return this.insist(write);
   }
 
-  get(slot) {
+  find(slot) {
     return this.ask(({ entries }) => entries.get(slot));
   }
 
@@ -234,8 +272,15 @@ class Database extends Store {
       const { held } = await locks().query();
       if (!held.some(({ name }) => name === `samekey:${id}`)) return DEAD;
     }
-    const seen = await this.ask(({ owners }) => owners.get(id));
-    return seen === undefined ? DEAD : Date.now() - seen > SILENT_AFTER ? SILENT : ALIVE;
+    const beat = await this.ask(({ owners }) => owners.get(id));
+    if (beat === undefined) return DEAD;
+    // Clocks jump, as after a sleep, and then a tab that lives looks like a silent one: for as long as it takes until
+    // its next beat, only what was watched counts.
+    const now = performance.now();
+    const watched = this.watched.get(id);
+    const begun = watched?.beat === beat && now - watched.looked < BEAT_EVERY ? watched.begun : now;
+    this.watched.set(id, { beat, begun, looked: now });
+    return now - begun > (Date.now() - beat > SILENT_AFTER ? BEAT_EVERY + 1_000 : SILENT_AFTER) ? SILENT : ALIVE;
   }
 }
 
@@ -266,7 +311,7 @@ class Items extends Store {
     super();
     Object.assign(this, { storage, grade, end, prefix: `samekey:${LAYOUT}:${name}:` });
     try {
-      this.storage.setItem(this.prefix, "x".repeat(BALLAST / 4));
+      this.storage.setItem(this.prefix, "x".repeat(ITEM_RESERVE));
     } catch {
       // Without room for the reserve the journal still works.
     }
@@ -290,10 +335,6 @@ class Items extends Store {
 
   async all(open) {
     return this.scan(open);
-  }
-
-  async get(slot) {
-    return this.find(slot);
   }
 
   write(item, row) {
@@ -370,43 +411,55 @@ async function shelf(name) {
   }
 }
 
-export const openMemory = async (name) => new Items(new Memory(), name, NONE);
+const openers = {
+  async memory(name) {
+    return new Items(new Memory(), name, NONE);
+  },
 
-export async function openIndexedDb(name) {
-  const store = new Database(name);
-  try {
-    await store.open();
-    return store;
-  } catch (error) {
-    store.close();
-    throw refused("the journal cannot be opened", error);
-  }
-}
+  async indexeddb(name) {
+    const store = new Database(name);
+    try {
+      await store.open();
+      return store;
+    } catch (error) {
+      store.close();
+      throw refused("the journal cannot be opened", error);
+    }
+  },
 
-/** Whether localStorage can be used: looking at it throws where it is blocked. */
-export async function probeLocalStorage() {
-  try {
-    localStorage.setItem("samekey:probe", "x");
-    localStorage.removeItem("samekey:probe");
-  } catch (error) {
-    // A full one can still be read, and finish what it holds.
-    const refusal = refused("localStorage cannot be used", error);
-    if (refusal.kind !== FULL) throw refusal;
-  }
-}
-
-export async function openLocalStorage(name, storage) {
-  if (!shelves.has(name)) shelves.set(name, shelf(name));
-  try {
-    const mine = await shelves.get(name);
-    mine.users++;
-    return new Items(storage, name, RELOAD, () => {
-      if (--mine.users) return;
-      mine.release();
+  async localstorage(name) {
+    try {
+      // Looking at it throws where it is blocked.
+      localStorage.setItem("samekey:probe", "x");
+      localStorage.removeItem("samekey:probe");
+    } catch (error) {
+      // A full one can still be read, and finish what it holds.
+      const refusal = refused("localStorage cannot be used", error);
+      if (refusal.kind !== FULL) throw refusal;
+    }
+    if (!shelves.has(name)) shelves.set(name, shelf(name));
+    try {
+      const mine = await shelves.get(name);
+      mine.users++;
+      return new Items(localStorage, name, RELOAD, () => {
+        if (--mine.users) return;
+        mine.release();
+        shelves.delete(name);
+      });
+    } catch (error) {
       shelves.delete(name);
-    });
-  } catch (error) {
-    shelves.delete(name);
-    throw refused("localStorage cannot be used", error);
-  }
-}
+      throw refused("localStorage cannot be used", error);
+    }
+  },
+};
+
+/** Open stores by the number that Rust knows them by. */
+const stores = [];
+
+export const ask = asking(async (leash, what, which, ...values) => {
+  if (!openers[what]) return stores[which][what](...values, leash);
+  const opening = openers[what](which);
+  leash.signal.onabort = () => void opening.then((store) => store.close()).catch(() => {});
+  const store = await opening;
+  return [stores.push(store) - 1, store.grade, store.owner];
+});

@@ -250,7 +250,7 @@ pub async fn a_stale_write_changes_nothing(stage: &dyn Stage) -> Checked {
     let mut nowhere = step(&entry, Phase::Rejected);
     nowhere.slot += 1_000;
     let mut ahead = step(&entry, Phase::Rejected);
-    ahead.expected += 1;
+    ahead.expected.revision += 1;
     ahead.progress.revision += 1;
     let mut jump = step(&entry, Phase::Rejected);
     jump.progress.revision += 1;
@@ -292,6 +292,50 @@ pub async fn of_two_writes_one_wins(stage: &dyn Stage) -> Checked {
         (won, stale) == (1, 7),
         &format!("of 8 writes of one revision {won} were taken"),
     )
+}
+
+/// Two drivers claim one revision. The one that lost does not know it yet and writes on: its number
+/// fits, and the entry is not its own.
+pub async fn a_write_over_anothers_claim_changes_nothing(stage: &dyn Stage) -> Checked {
+    let handles = [stage.open().await?, stage.open().await?];
+    for phase in [Phase::Ready, Phase::Attention(Reason::Exhausted)] {
+        let intent = format!("claimed/{}", phase.name());
+        let mut entry = begin(&*handles[0], sample(handles[0].owner(), "ann", &intent, 0)).await?;
+        advance(&*handles[0], &mut entry, phase).await?;
+        let claim = |owner, epoch| {
+            let mut claim = step(&entry, phase);
+            (claim.progress.owner, claim.progress.epoch) = (owner, epoch);
+            claim
+        };
+        let epoch = entry.progress.epoch + 1;
+        let won = claim(handles[1].owner(), epoch);
+        let lost = claim(handles[0].owner(), epoch);
+        let older = claim(handles[1].owner(), epoch - 1);
+        handles[1].record(won.clone()).await?;
+        let now = Entry {
+            progress: won.progress,
+            ..entry.clone()
+        };
+        for (name, mistaken) in [("owner", lost), ("epoch", older)] {
+            let believed = Entry {
+                progress: mistaken.progress,
+                ..entry.clone()
+            };
+            match handles[0].record(step(&believed, Phase::Waiting)).await {
+                Err(error) if error.kind() == Kind::Stale => {}
+                answer => {
+                    let what = format!("a write that expects another {name} gave {answer:?}");
+                    return Err(broken(what));
+                }
+            }
+        }
+        ensure(
+            load(&*handles[0], &now).await? == Some(now.clone()),
+            "a write that bounced changed another's claim",
+        )?;
+        advance(&*handles[1], &mut now.clone(), Phase::Waiting).await?;
+    }
+    Ok(())
 }
 
 /// Nothing that was begun is missing from the list, and the oldest comes first.

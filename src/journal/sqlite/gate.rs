@@ -43,7 +43,7 @@ enum Wait {
 
 /// The lock, held; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a>(&'a Gate);
+pub(super) struct Turn(Arc<Shared>);
 
 impl Gate {
     pub(super) fn open(path: PathBuf) -> Result<Gate, JournalError> {
@@ -62,13 +62,20 @@ impl Gate {
         &self.shared.file
     }
 
+    /// The lock, if it is free at once.
+    pub(super) fn try_enter(&self) -> Option<Turn> {
+        let wait = self.shared.wait();
+        let free = *wait == Wait::No && self.shared.file.try_lock().is_ok();
+        free.then(|| Turn(Arc::clone(&self.shared)))
+    }
+
     /// Waits for the lock, at most for `patience`.
-    pub(super) fn enter(&self, patience: Duration) -> Result<Turn<'_>, JournalError> {
+    pub(super) fn enter(&self, patience: Duration) -> Result<Turn, JournalError> {
         let mut wait = self.shared.wait();
         match *wait {
             Wait::GivenUp => *wait = Wait::Wanted,
             _ => match self.shared.file.try_lock() {
-                Ok(()) => return Ok(Turn(self)),
+                Ok(()) => return Ok(Turn(Arc::clone(&self.shared))),
                 Err(TryLockError::WouldBlock) => {
                     *wait = Wait::Wanted;
                     let shared = Arc::clone(&self.shared);
@@ -87,7 +94,7 @@ impl Gate {
         match *wait {
             Wait::Granted => {
                 *wait = Wait::No;
-                Ok(Turn(self))
+                Ok(Turn(Arc::clone(&self.shared)))
             }
             Wait::Failed => {
                 *wait = Wait::No;
@@ -112,10 +119,10 @@ impl Gate {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Turn {
     fn drop(&mut self) {
         // Failing here cannot be helped; closing the file frees the lock at the latest.
-        let _ = self.0.shared.file.unlock();
+        let _ = self.0.file.unlock();
     }
 }
 

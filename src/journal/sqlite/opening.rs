@@ -1,6 +1,6 @@
 //! Opening: look at everything before anything is touched.
 
-use super::files::Files;
+use super::files::{self, Files};
 use super::gate::Gate;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
@@ -78,17 +78,22 @@ pub(super) fn writer(
     // Without it a full disk is noticed all the same, and nothing new is begun.
     let _ = reserve.fill();
     let proof = Proof::new(files)?;
+    let log = files::open_private(&files.wal)?;
     let identity = files.identity()?;
     drop(turn);
     Ok(Writer {
         files: files.clone(),
         identity,
         connection,
+        log,
         gate,
+        turn: None,
         reserve: reserve.clone(),
         patience: options.patience,
         driven: HashSet::new(),
         full: true,
+        synced: true,
+        quick: false,
         unseen_pages: 0,
         poison: None,
         proof,

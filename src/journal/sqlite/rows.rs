@@ -3,9 +3,10 @@
 
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
-use crate::journal::{Damaged, Listing, Query, Retention, Select, Tombstone};
+use crate::journal::{Damaged, Expected, Listing, Query, Retention, Select, Tombstone};
 use crate::key::{Key, Reference};
 use crate::message::Headers;
+use crate::retry::classify::Complete;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -136,7 +137,9 @@ impl NewRow {
 pub(super) struct Update {
     pub(super) slot: i64,
     pub(super) key: Key,
-    pub(super) expected: i64,
+    /// The revision that it replaces, and whose that is.
+    pub(super) replaces: i64,
+    expected: Expected,
     pub(super) phase: Phase,
     pub(super) owner: Owner,
     reference: i64,
@@ -145,10 +148,11 @@ pub(super) struct Update {
 }
 
 impl Update {
-    pub(super) fn new(slot: u64, key: Key, expected: u64, progress: &Progress) -> Update {
+    pub(super) fn new(slot: u64, key: Key, expected: &Expected, progress: &Progress) -> Update {
         Update {
             slot: signed(slot),
-            expected: signed(expected),
+            replaces: signed(expected.revision),
+            expected: *expected,
             phase: progress.phase,
             owner: progress.owner,
             reference: number_of(key.reference()),
@@ -163,22 +167,22 @@ impl Update {
         self.progress.len()
     }
 
-    /// Writes it, if the row is still at the expected revision. Returns the state that it had.
+    /// Writes it, if the row is still what is expected. Returns the state that it had.
     pub(super) fn apply(&self, connection: &Connection) -> Result<Option<i64>> {
         let found = connection
-            .prepare_cached("SELECT state, revision, reference FROM entries WHERE slot = ?1")?
+            .prepare_cached(
+                "SELECT state, revision, reference, substr(progress, 1, 40)
+                 FROM entries WHERE slot = ?1",
+            )?
             .query_row([self.slot], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+                let fits = row.get::<_, i64>(1)? == self.replaces
+                    && row.get::<_, i64>(2)? == self.reference
+                    && blob(row, 3).is_ok_and(|bytes| self.expected.is_in(bytes));
+                Ok((row.get(0)?, fits))
             })
             .optional()?;
         let before = match found {
-            Some((state, revision, reference))
-                if state < TOMBSTONE
-                    && revision == self.expected
-                    && reference == self.reference =>
-            {
-                state
-            }
+            Some((state, true)) if state < TOMBSTONE => state,
             _ => return Ok(None),
         };
         connection
@@ -189,7 +193,7 @@ impl Update {
             .execute(params![
                 self.slot,
                 state(self.phase),
-                self.expected.saturating_add(1),
+                self.replaces.saturating_add(1),
                 self.ended,
                 self.progress,
             ])?;
@@ -278,7 +282,8 @@ pub(super) fn load(connection: &Connection, slot: u64) -> Result<Option<Stored>>
 /// The statement that lists a group, oldest first.
 pub(super) fn listing(select: Select) -> String {
     let (index, group) = match select {
-        Select::All => ("", "state < 4"),
+        // Not `state < 4`: a state that nobody writes is damage, and damage is shown.
+        Select::All => ("", "state IS NOT 4"),
         Select::Unfinished => ("INDEXED BY unfinished", "state < 2"),
         Select::Attention => {
             return format!(
@@ -288,7 +293,7 @@ pub(super) fn listing(select: Select) -> String {
                  AND {FILTER}"
             );
         }
-        Select::Settled => ("", "state = 3"),
+        Select::Settled => ("", "state > 2 AND state IS NOT 4"),
     };
     let from = WHOLE.replace("FROM entries", &format!("FROM entries {index}"));
     format!("{from} WHERE {group} AND {FILTER}")
@@ -323,7 +328,7 @@ pub(super) fn find(
     scope: Option<&Scope>,
 ) -> Result<Listing> {
     let sql = format!(
-        "{WHOLE} WHERE reference = ?1 AND state < 4 AND (?2 IS NULL OR scope = ?2)
+        "{WHOLE} WHERE reference = ?1 AND state IS NOT 4 AND (?2 IS NULL OR scope = ?2)
          ORDER BY entries.slot"
     );
     let scope = scope.map(Scope::as_str);
@@ -426,6 +431,7 @@ pub(super) fn bury(connection: &Connection, entry: &Entry, tombstone: &Tombstone
         fingerprint: Fingerprint::from_bytes([0; 32]),
         profile: "".into(),
         begun_at: entry.frozen.begun_at,
+        complete: Complete::default(),
     };
     let mut progress = Progress::ready(
         Owner::NONE,

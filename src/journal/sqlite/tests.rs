@@ -172,6 +172,76 @@ async fn a_long_log_is_copied_and_begins_anew() {
     assert!(copied > 100 * 4_096, "only {copied} bytes were copied");
 }
 
+/// Whether a begin is done when it was polled for the first time, by whoever polled it.
+fn begins_at_once(journal: &SqliteJournal, intent: &str) -> bool {
+    let entry = sample(journal.owner(), "ann", intent, 0);
+    let mut begin = journal.begin(entry);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    begin.as_mut().poll(&mut context).is_ready()
+}
+
+#[test]
+fn what_is_alone_is_written_by_its_caller_and_what_is_not_by_the_writers_thread() {
+    let (_folder, journal) = journal();
+    let link = journal.shared.writer.as_ref().unwrap();
+    link.when_idle(|writer| writer.quick = false);
+    assert!(!begins_at_once(&journal, "slow disk"));
+    link.when_idle(|writer| {
+        writer.quick = true;
+        writer.driven.clear();
+    });
+    assert!(begins_at_once(&journal, "alone"));
+    link.when_idle(|writer| {
+        writer.quick = true;
+        writer.driven.extend([7, 8]);
+    });
+    assert!(!begins_at_once(&journal, "others are under way"));
+    link.when_idle(|_| {});
+    assert_eq!(count(&journal), 3);
+}
+
+fn count(journal: &SqliteJournal) -> i64 {
+    let connection = Connection::open(journal.path()).unwrap();
+    let count = connection.query_row("SELECT count(*) FROM entries", [], |row| row.get(0));
+    count.unwrap()
+}
+
+#[test]
+fn while_another_process_writes_the_callers_thread_does_not_wait_for_it() {
+    let (folder, journal) = journal();
+    let link = journal.shared.writer.as_ref().unwrap();
+    let gate = gate::Gate::open(folder.path().join("j-lock")).unwrap();
+    let turn = gate.try_enter().unwrap();
+    link.when_idle(|writer| writer.quick = true);
+    assert!(!begins_at_once(&journal, "their turn"));
+    assert_eq!(count(&journal), 0);
+    drop(turn);
+    link.when_idle(|_| {});
+    assert_eq!(count(&journal), 1);
+}
+
+#[tokio::test]
+async fn a_panic_in_the_middle_of_a_write_keeps_no_other_process_out() {
+    let (folder, journal) = journal();
+    let link = journal.shared.writer.as_ref().unwrap();
+    let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        link.when_idle(|writer| {
+            writer.turn = writer.gate.try_enter();
+            writer.connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+            panic!("on purpose, in the middle of a write");
+        })
+    }));
+    assert!(broken.is_err());
+    let entry = sample(journal.owner(), "ann", "a", 0);
+    assert!(journal.begin(entry).await.is_err());
+    link.wait_for_end();
+    let rival = SqliteJournal::open(folder.path().join("j")).unwrap();
+    let entry = sample(rival.owner(), "ann", "a", 0);
+    assert!(matches!(rival.begin(entry).await, Ok(Begun::Created(_))));
+    let liveness = rival.liveness(journal.owner()).await.unwrap();
+    assert_eq!(liveness, Liveness::Dead);
+}
+
 #[tokio::test]
 async fn reaping_goes_on_where_it_stopped() {
     let (_folder, journal) = journal();

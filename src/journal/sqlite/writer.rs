@@ -1,10 +1,13 @@
-//! The one thread that writes: it takes one job, drains what waits, commits it all at once and
-//! answers everyone. There is no timer: under load batches grow by themselves.
+//! The one thread that writes: it takes one job, drains what waits and commits it all at once.
+//!
+//! Whoever asked for no more than the file is told as soon as the log is written, and goes on while
+//! the log is synced for the others: what they ask for next gathers meanwhile.
 
 mod jobs;
+mod link;
 
 use super::files::{Files, Identity};
-use super::gate::Gate;
+use super::gate::{Gate, Turn};
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
 use super::rows::{self, NewRow, Stored, Update};
@@ -14,19 +17,26 @@ use crate::entry::{Grade, Receipt};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
 use crate::key::Key;
 use crate::planted;
-pub(super) use jobs::{Job, Outcome, Waiter};
+pub(super) use jobs::{Job, Outcome, Sync, Waiter};
+pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
 use std::collections::HashSet;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::fs::File;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
-/// From how many jobs at once a batch waits for more before it is begun, how long for each of them,
-/// and at most: where many are under way, each sync then serves more of them.
-const CROWD: usize = 4;
-const LINGER: Duration = Duration::from_micros(40);
-const LONGEST_LINGER: Duration = Duration::from_micros(1500);
+/// From how many operations under way a batch may wait for more, how long for each of them, and at
+/// most.
+const CROWD: usize = 8;
+const LINGER: Duration = Duration::from_micros(10);
+const LONGEST_LINGER: Duration = Duration::from_micros(400);
+/// A sync up to here may be waited for on the caller's own thread.
+const QUICK: Duration = Duration::from_micros(500);
+/// Up to how many operations under way a write is done on the caller's own thread.
+const FEW: usize = 1;
 /// Pages in the log before they are copied into the journal.
 const CHECKPOINT: i64 = 1000;
 /// How many pages may have been written before the log's length is looked at again.
@@ -60,66 +70,116 @@ impl Tally {
     }
 }
 
+#[derive(Debug)]
 pub(super) struct Writer {
     pub(super) files: Files,
     pub(super) identity: Identity,
     pub(super) connection: Connection,
+    /// The log, to sync it ourselves.
+    pub(super) log: File,
     pub(super) gate: Gate,
+    /// A turn that was taken before the batch came.
+    pub(super) turn: Option<Turn>,
     pub(super) reserve: Reserve,
     pub(super) patience: Duration,
     /// Unfinished entries that this owner drives: while there are any, it says that it lives.
     pub(super) driven: HashSet<i64>,
+    /// How hard SQLite itself presses a commit now.
     pub(super) full: bool,
+    /// Whether all that was committed has been synced.
+    pub(super) synced: bool,
+    /// Whether the last sync was quick.
+    pub(super) quick: bool,
     pub(super) unseen_pages: i64,
     pub(super) poison: Option<JournalError>,
     // Last: others may take over only when nothing is written any more.
     pub(super) proof: Proof,
 }
 
-impl Writer {
-    /// Works until it is told to close. What nobody waited for comes `back` as a job.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>, back: &Sender<Job>) {
-        let mut batch = Vec::new();
-        let mut closing = false;
-        let mut crowd = 0;
-        while !closing {
-            match jobs.recv_timeout(BEAT) {
-                Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(job) => batch.push(job),
-                Err(RecvTimeoutError::Timeout) => {
-                    if !self.driven.is_empty() {
-                        self.proof.beat_if_due();
-                    }
-                    continue;
+/// What the thread does until it is told to close.
+fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
+    let mut batch = Vec::new();
+    let mut before = 0;
+    let mut closing = false;
+    while !closing {
+        let next = jobs.recv_timeout(BEAT);
+        // Whoever panicked in the middle of a write leaves nothing to go on with.
+        let Ok(mut held) = writer.lock() else { return };
+        let Some(writer) = held.as_mut() else { return };
+        match next {
+            Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(job) => batch.push(job),
+            Err(RecvTimeoutError::Timeout) => {
+                if !writer.driven.is_empty() {
+                    writer.proof.beat_if_due();
                 }
-            }
-            if crowd >= CROWD {
-                linger(crowd);
-            }
-            while batch.len() < BATCH && !closing {
-                match jobs.try_recv() {
-                    Ok(Job::Close) => closing = true,
-                    Ok(job) => batch.push(job),
-                    Err(_) => break,
-                }
-            }
-            crowd = batch.len();
-            self.proof.beat_if_due();
-            self.settle(&mut batch);
-            for job in batch.drain(..) {
-                job.tell(back);
-            }
-            // Nobody waits for this, and it takes the longest.
-            if self.unseen_pages >= LOOK_AFTER && self.full {
-                self.unseen_pages = 0;
-                self.checkpoint_if_long();
+                continue;
             }
         }
+        closing = drain(jobs, &mut batch);
+        if let Some(time) = linger(writer.driven.len(), before, batch.len())
+            && !closing
+        {
+            sleep(time);
+            closing = drain(jobs, &mut batch);
+        }
+        before = batch.len();
+        writer.serve(&mut batch, queue);
+        queue.done(before);
+        // Nobody waits for this, and it takes the longest.
+        if writer.wants_checkpoint() {
+            writer.unseen_pages = 0;
+            writer.checkpoint_if_long();
+        }
+    }
+    let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(mut writer) = writer {
         batch.extend(jobs.try_iter());
         if !batch.is_empty() {
-            self.settle(&mut batch);
+            writer.serve(&mut batch, queue);
         }
-        self.close();
+        writer.close();
+    }
+}
+
+impl Writer {
+    /// Whether a job that came now would have the writer, the journal and the disk for itself, and
+    /// would not hold its caller's thread up for long.
+    fn would_be_alone(&mut self, job: &Job) -> bool {
+        let short = match job {
+            Job::Begin(..) | Job::Record(..) => self.quick || job.sync() == Sync::None,
+            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
+        };
+        if !short || self.driven.len() > FEW || self.poison.is_some() {
+            return false;
+        }
+        self.turn = self.gate.try_enter();
+        self.turn.is_some()
+    }
+
+    /// Does one job on the caller's own thread. What nobody waits for is left to the writer's.
+    fn serve_alone(&mut self, job: Job, queue: &Queue) {
+        self.serve(&mut vec![job], queue);
+        self.turn = None;
+        if self.wants_checkpoint() {
+            queue.send(Job::Look);
+        }
+    }
+
+    /// Does all of them and tells everyone. What nobody waited for comes back into the queue.
+    fn serve(&mut self, batch: &mut Vec<Job>, queue: &Queue) {
+        self.proof.beat_if_due();
+        batch.retain(|job| !matches!(job, Job::Look));
+        if !batch.is_empty() {
+            self.settle(batch);
+        }
+        for job in batch.drain(..) {
+            job.tell(queue);
+        }
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.unseen_pages >= LOOK_AFTER && self.synced
     }
 
     /// Gives every job of the batch its answer.
@@ -177,9 +237,12 @@ impl Writer {
             return Err(poison.clone());
         }
         self.files.still(&self.identity)?;
-        let unsynced = planted::is(3) || planted::is(4);
-        let full = batch.iter().any(Job::is_full) && !unsynced;
-        let turn = self.gate.enter(self.patience)?;
+        let wanted = batch.iter().map(Job::sync).max().unwrap_or(Sync::None);
+        let full = wanted == Sync::BeforeSeen && !unsynced();
+        let turn = match self.turn.take() {
+            Some(turn) => turn,
+            None => self.gate.enter(self.patience)?,
+        };
         let done = press(&self.connection, &mut self.full, full)
             .and_then(|()| transact(&self.connection, batch, full));
         let tally = match done {
@@ -192,6 +255,20 @@ impl Writer {
                 return Err(self.failed(error));
             }
         };
+        self.remember(batch);
+        batch.iter_mut().for_each(Job::tell_early);
+        self.synced = full;
+        if wanted == Sync::BeforeTold && !unsynced() {
+            // Before the next turn: nobody writes behind what is not on the disk.
+            let (synced, took) = timed(|| self.log.sync_data());
+            self.quick = took < QUICK;
+            if let Err(error) = synced {
+                drop(turn);
+                let error = faults::system("sync the log of", &self.files.journal, error);
+                return Err(self.poisoned_by(error));
+            }
+            self.synced = true;
+        }
         // Not written, it only notices less.
         let file = self.gate.file();
         if tally.created > 0 {
@@ -200,7 +277,6 @@ impl Writer {
             let _ = Stamp::write_commits(file, commits);
         }
         drop(turn);
-        self.remember(batch);
         self.unseen_pages += 4 + 2 * i64::from(tally.written);
         if batch.iter().any(|job| matches!(job, Job::Forget(..))) {
             // What was forgotten must not live on in the log. Readers may be in the way; then it
@@ -217,6 +293,10 @@ impl Writer {
         if matches!(ours.kind(), Kind::Full | Kind::Busy) {
             return ours;
         }
+        self.poisoned_by(ours)
+    }
+
+    fn poisoned_by(&mut self, ours: JournalError) -> JournalError {
         super::opening::remember_poison(&self.files.journal);
         let poisoned = faults::poisoned(&self.files.journal, &ours);
         self.poison = Some(poisoned.clone());
@@ -276,13 +356,50 @@ impl Writer {
     }
 }
 
+/// How long a batch of `come` waits for more, once, if the one before it held `before`.
+///
+/// Callers who come thick and fast, so that an eighth of all that is under way came at once, would on a
+/// quick disk come in small groups, each with a sync and a commit of its own. Where they come now and
+/// then there is nothing to wait for.
+fn linger(under_way: usize, before: usize, come: usize) -> Option<Duration> {
+    let crowded = under_way >= CROWD && before.max(come) * 8 >= under_way;
+    let each = u32::try_from(under_way).unwrap_or(u32::MAX);
+    let time = LINGER.saturating_mul(each).min(LONGEST_LINGER);
+    (crowded && come * 3 < under_way).then_some(time)
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "the writer's own thread waits for the disk, not for the clock"
 )]
-fn linger(crowd: usize) {
-    let jobs = u32::try_from(crowd).unwrap_or(u32::MAX);
-    std::thread::sleep(LINGER.saturating_mul(jobs).min(LONGEST_LINGER));
+fn sleep(time: Duration) {
+    std::thread::sleep(time);
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long the disk takes is no matter of any clock that a test could steer"
+)]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    (work(), start.elapsed())
+}
+
+/// Takes what waits. Returns whether the journal is to be closed.
+fn drain(jobs: &Receiver<Job>, batch: &mut Vec<Job>) -> bool {
+    while batch.len() < BATCH {
+        match jobs.try_recv() {
+            Ok(Job::Close) => return true,
+            Ok(job) => batch.push(job),
+            Err(_) => break,
+        }
+    }
+    false
+}
+
+/// Bugs on purpose.
+fn unsynced() -> bool {
+    planted::is(3) || planted::is(4)
 }
 
 fn refuse_on_error(batch: &mut [Job], committed: Result<(), JournalError>) {
@@ -334,7 +451,7 @@ fn transact(connection: &Connection, batch: &mut [Job], full: bool) -> rusqlite:
             Job::Reap(slots, retention, waiter) => {
                 waiter.answer = Some(Ok(reap(connection, slots, retention, &mut tally)?));
             }
-            Job::Close => {}
+            Job::Look | Job::Close => {}
         }
     }
     let counted = full && tally.created == 0 && tally.written > 0;
@@ -401,7 +518,7 @@ fn record(
         rows::is_unfinished(before),
         rows::is_unfinished(after),
     );
-    let revision = rows::unsigned(update.expected) + 1;
+    let revision = rows::unsigned(update.replaces) + 1;
     let (key, slot) = (update.key.clone(), rows::unsigned(update.slot));
     Ok(Ok(Receipt::new(key, slot, revision, Grade::Device)))
 }
@@ -455,4 +572,18 @@ fn reap(
     }
     tally.written += reaped.entries + reaped.tombstones;
     Ok(reaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_waits_for_more_only_where_many_come_at_once() {
+        assert_eq!(linger(1, 1, 1), None, "nobody else is under way");
+        assert_eq!(linger(64, 3, 1), None, "they come now and then");
+        assert_eq!(linger(64, 24, 22), None, "a third is here");
+        assert_eq!(linger(16, 4, 2), Some(16 * LINGER));
+        assert_eq!(linger(10_000, 2_000, 1), Some(LONGEST_LINGER));
+    }
 }

@@ -217,8 +217,9 @@ fn with_the_attempts_spent_only_a_wait_above_the_longest_is_parked() {
         let mut s = Scenario::begun(Profile::default(), Policy::new().max_attempts(1));
         s.drive();
         let wants = s.tell(answer(503, &[("retry-after", hint)]));
+        let ended = matches!(wants, Wants::Finish(_));
         let deferred = matches!(wants, Wants::Finish(End::Deferred(_)));
-        assert_eq!(deferred, parked, "{hint}: {wants:?}");
+        assert_eq!((ended, deferred), (true, parked), "{hint}: {wants:?}");
     }
 }
 
@@ -432,6 +433,16 @@ fn a_request_has_left_if_anything_says_so() {
 }
 
 #[test]
+fn letting_go_does_not_forget_how_long_the_server_asked_to_wait() {
+    let mut waiting = owned(Phase::Waiting, ME).progress;
+    waiting.not_before = Some(start().wall + SECOND);
+    for surely_unsent in [true, false] {
+        let released = release(&waiting, surely_unsent);
+        assert_eq!(released.not_before, waiting.not_before);
+    }
+}
+
+#[test]
 fn letting_go_changes_the_phase_only_of_what_was_ready() {
     let released = release(&owned(Phase::Waiting, ME).progress, false);
     assert_eq!((released.phase, released.attempts), (Phase::Waiting, 0));
@@ -540,4 +551,13 @@ fn that_something_left_is_not_forgotten_among_many_attempts() {
         may_have_left(&moved),
         "whoever was sent elsewhere was there"
     );
+}
+
+#[test]
+fn whoever_asks_is_told_whether_it_may_have_happened() {
+    let mut s = Scenario::plain();
+    s.drive();
+    assert!(!s.machine.in_doubt());
+    s.tell(answer(503, &[]));
+    assert!(s.machine.in_doubt());
 }

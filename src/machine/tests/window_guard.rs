@@ -131,3 +131,26 @@ fn a_clock_set_back_does_not_make_a_resume_wait_for_the_difference() {
     };
     assert!(wait <= Policy::new().longest_foreground_wait(), "{wait:?}");
 }
+
+/// Seed 100231042 of the simulation: the clock jumped ahead while a 429 was on its way.
+#[test]
+fn a_window_that_closes_over_what_was_not_sent_does_not_forget_the_servers_wait() {
+    let mut s = Scenario::begun(Profile::stripe(), Policy::new());
+    s.drive();
+    s.now.wall = s.now.wall + 25 * HOUR;
+    let asked = answer(429, &[("retry-after", "20")]);
+    assert_eq!(s.tell(asked), Wants::Finish(End::NotApplied));
+    let (progress, _) = s.last_written();
+    let until = progress.not_before.expect("the server asked for it");
+    assert!(until >= s.now.wall + Duration::from_secs(20));
+}
+
+#[test]
+fn a_window_that_closes_without_such_a_wish_leaves_nothing_to_wait_for() {
+    let mut s = Scenario::plain();
+    s.drive();
+    s.now.wall = s.now.wall + 25 * HOUR;
+    let unreached = refused_connection();
+    assert_eq!(s.tell(unreached), Wants::Finish(End::NotApplied));
+    assert_eq!(s.last_written().0.not_before, None);
+}

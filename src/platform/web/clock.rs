@@ -3,6 +3,7 @@
 use super::page;
 use crate::clock::Clock;
 use crate::seam::BoxFuture;
+use crate::seam::border::Pack;
 use crate::time::{Now, Timestamp, millis};
 use std::time::Duration;
 
@@ -20,7 +21,9 @@ impl Clock for PageClock {
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let passed = page::finished(page::sleep(millis(duration) as f64));
+        let mut sleep = Pack::of("sleep");
+        sleep.number(millis(duration) as f64);
+        let passed = page::start(&sleep);
         Box::pin(async move { drop(passed.await) })
     }
 }

@@ -4,7 +4,7 @@ use super::{FetchTransport, PageClock, PageDice};
 use crate::clock::ClockAndDice;
 use crate::error::{Error, ErrorKind};
 use crate::journal::Journal;
-use crate::seam::BoxFuture;
+use crate::seam::{BoxFuture, border};
 use crate::transport::Transport;
 use std::sync::Arc;
 
@@ -34,5 +34,5 @@ pub(crate) fn default_clock_and_dice() -> Result<ClockAndDice, Error> {
 
 /// Runs `work` in the background, as long as the page lives.
 pub(crate) fn spawn(work: BoxFuture<'static, ()>) {
-    wasm_bindgen_futures::spawn_local(work);
+    border::spawn(work);
 }

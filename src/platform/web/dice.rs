@@ -1,6 +1,6 @@
 //! The browser's randomness.
 
-use super::page::fill_random;
+use super::page::random;
 use crate::clock::Dice;
 
 /// `crypto.getRandomValues`, asked anew for every draw.
@@ -11,8 +11,7 @@ impl PageDice {
     /// The page's dice; `None` where the browser has no randomness to give.
     #[must_use]
     pub fn new() -> Option<PageDice> {
-        let mut bytes = [0; 16];
-        fill_random(&mut bytes).ok().map(|_| PageDice(()))
+        random().map(|_| PageDice(()))
     }
 }
 
@@ -23,13 +22,12 @@ impl Dice for PageDice {
     }
 
     fn key_bytes(&self) -> [u8; 16] {
-        let mut bytes = [0; 16];
+        let bytes = random()
+            .and_then(|bytes| bytes.try_into().ok())
+            .unwrap_or_default();
         // It answered when the dice were made, and has no way to stop answering. A key of zeros
         // would be shared by everyone, so it must never be used.
-        assert!(
-            fill_random(&mut bytes).is_ok() && bytes != [0; 16],
-            "the browser no longer gives randomness"
-        );
+        assert!(bytes != [0; 16], "the browser no longer gives randomness");
         bytes
     }
 }

@@ -1,12 +1,13 @@
 //! HTTP by the page's own `fetch`: one request per permit, nothing of its own accord.
 
-use super::page::{self, Exchanged, Work};
+use super::page;
 use crate::machine::{Permit, Probe};
 use crate::message::{Content, Failure, FailureKind, Headers, Response, Sent};
 use crate::seam::BoxFuture;
+use crate::seam::border::{Pack, Values};
 use crate::time::millis;
 use crate::transport::Transport;
-use wasm_bindgen::JsCast;
+use std::time::Duration;
 
 /// Which requests carry the site's cookies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,68 +56,86 @@ impl FetchTransport {
 
 impl Transport for FetchTransport {
     fn send(&self, permit: Permit) -> BoxFuture<'_, Result<Response, Failure>> {
-        answered(page::exchange(
-            permit.method().as_str(),
+        let (body, mut headers) = (Some(&**permit.body()), permit.headers());
+        let until = permit.not_after().as_micros() as f64 / 1000.0;
+        let method = permit.method().as_str();
+        self.exchange(
+            method,
             permit.url(),
-            &joined(&mut permit.headers()),
-            Some(permit.body()),
-            self.credentials(),
-            millis(permit.timeout()) as f64,
-            permit.not_after().as_micros() as f64 / 1000.0,
-        ))
+            body,
+            permit.timeout(),
+            until,
+            &mut headers,
+        )
     }
 
     fn probe(&self, probe: Probe) -> BoxFuture<'_, Result<Response, Failure>> {
-        answered(page::exchange(
+        let mut headers = probe.headers();
+        self.exchange(
             "GET",
             probe.url(),
-            &joined(&mut probe.headers()),
             None,
-            self.credentials(),
-            millis(probe.timeout()) as f64,
+            probe.timeout(),
             f64::INFINITY,
-        ))
+            &mut headers,
+        )
     }
 }
 
-/// Header lines for the border: neither a name nor a value can hold what divides them.
-fn joined(lines: &mut dyn Iterator<Item = (&str, &str)>) -> String {
-    let mut text = String::new();
-    for (name, value) in lines {
-        for part in [name, "\n", value, "\n"] {
-            text.push_str(part);
+impl FetchTransport {
+    fn exchange(
+        &self,
+        method: &str,
+        url: &str,
+        body: Option<&[u8]>,
+        timeout: Duration,
+        not_after: f64,
+        headers: &mut dyn Iterator<Item = (&str, &str)>,
+    ) -> BoxFuture<'static, Result<Response, Failure>> {
+        let mut asked = Pack::of("exchange");
+        asked.text(method);
+        asked.text(url);
+        match body {
+            Some(body) => asked.bytes(body),
+            None => asked.nothing(),
         }
+        asked.text(self.credentials());
+        asked.number(millis(timeout) as f64);
+        asked.number(not_after);
+        for (name, value) in headers {
+            asked.text(name);
+            asked.text(value);
+        }
+        let exchanged = page::start(&asked);
+        Box::pin(async move { answered(&exchanged.await) })
     }
-    text
 }
 
-fn answered(work: Work) -> BoxFuture<'static, Result<Response, Failure>> {
-    let exchanged = page::finished(work);
-    Box::pin(async move {
-        let answer: Exchanged = exchanged.await.unchecked_into();
-        if let Some(failure) = answer.failure() {
-            return Err(failed(failure, &answer));
-        }
-        let mut headers = Headers::new();
-        let lines = answer.lines();
-        let mut parts = lines.split('\n');
-        while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
-            // Nothing that came through the browser is refused.
-            let _ = headers.push(name, value);
-        }
-        Ok(Response {
-            status: answer.status(),
-            headers,
-            content: match answer.body() {
-                Some(body) => Content::Whole(body),
-                None if answer.large() == Some(true) => Content::TooLarge,
-                None => Content::Lost,
-            },
-        })
+fn answered(answer: &[u8]) -> Result<Response, Failure> {
+    let mut values = Values::new(answer);
+    let (_, failure) = (values.flag(), values.number());
+    if failure != 0.0 {
+        return Err(failed(failure as u32, values.text()));
+    }
+    let status = values.number() as u16;
+    let content = match (values.optional_bytes(), values.flag()) {
+        (Some(body), _) => Content::Whole(body.into()),
+        (None, true) => Content::TooLarge,
+        (None, false) => Content::Lost,
+    };
+    let mut headers = Headers::new();
+    while !values.is_empty() {
+        // Nothing that came through the browser is refused.
+        let _ = headers.push(values.text(), values.text());
+    }
+    Ok(Response {
+        status,
+        headers,
+        content,
     })
 }
 
-fn failed(failure: u32, answer: &Exchanged) -> Failure {
+fn failed(failure: u32, detail: &str) -> Failure {
     let (kind, sent, why) = match failure {
         1 => (
             FailureKind::WindowClosed,
@@ -133,9 +152,14 @@ fn failed(failure: u32, answer: &Exchanged) -> Failure {
             Sent::Maybe,
             "the server redirects, and the browser does not say where to",
         ),
+        5 => (
+            FailureKind::BadHead,
+            Sent::Maybe,
+            "the answer was cut off in its head, so that not even its status is known",
+        ),
         // It does not say why: a network error, or a server that does not allow this page (CORS).
         _ => {
-            let why = ["the browser reports no more than: ", &answer.detail()].concat();
+            let why = ["the browser reports no more than: ", detail].concat();
             return Failure::new(FailureKind::Fetch, Sent::Maybe, why);
         }
     };

@@ -1,5 +1,5 @@
-// What the page does for samekey: one exchange over HTTP, and waiting. Both are { done, stop }: a promise,
-// and the end of whatever it waits for.
+// What the page does for samekey: one exchange over HTTP, and waiting.
+import { asking } from "../../seam/border.js";
 
 /** The largest answer that is read. */
 const MOST = 1_048_576;
@@ -9,15 +9,15 @@ const KEEPALIVE = 61_440;
 const FOREVER = 2 ** 31 - 1;
 
 // As Rust counts them.
-const [WINDOW_CLOSED, TIMEOUT, UNKNOWN, OPAQUE_REDIRECT] = [1, 2, 3, 4];
+const [ANSWERED, WINDOW_CLOSED, TIMEOUT, UNKNOWN, OPAQUE_REDIRECT, BAD_HEAD] = [0, 1, 2, 3, 4, 5];
 
 let outliving = 0;
 
-export function sleep(wait) {
-  let timer;
-  const done = new Promise((resolve) => (timer = setTimeout(resolve, Math.min(wait, FOREVER))));
-  return { done, stop: () => clearTimeout(timer) };
-}
+const sleep = ({ signal }, wait) =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, Math.min(wait, FOREVER));
+    signal.onabort = () => clearTimeout(timer);
+  });
 
 /** Resolves when the browser does not claim to be offline: an attempt that cannot leave is not made. */
 const online = (signal) =>
@@ -27,44 +27,66 @@ const online = (signal) =>
     } else resolve();
   });
 
-/** The status is known: whatever happens to the body, it is an answer. */
+/**
+ * All that came of an answer: status, body if it is whole, whether it is too large, header lines. Over plain HTTP Chromium
+ * takes a head that was cut anywhere for a whole one: fewer headers, no body, no error, and a 200 where not even the
+ * status came. Only an answer of the page's own origin shows all it has.
+ */
 async function read(answer) {
-  if (answer.headers.get("content-length") > MOST) return { large: true };
+  const { headers, status, type } = answer;
+  const length = headers.get("content-length");
+  const told = (body, large = false) => [ANSWERED, status, body, large, ...[...headers].flat()];
+  if (length > MOST) return told(undefined, true);
+  let body;
   try {
-    const body = new Uint8Array(await answer.arrayBuffer());
-    return body.length > MOST ? { large: true } : { body };
+    body = new Uint8Array(await answer.arrayBuffer());
   } catch {
-    return {};
+    // The status is known: whatever happens to the body, it is an answer.
+    return told();
   }
+  if (body.length > MOST) return told(undefined, true);
+  if (type !== "basic" || status === 204 || status === 205) return told(body);
+  const bare = ![...headers].length && !body.length;
+  if (bare && status === 200) return BAD_HEAD;
+  const short = length !== null && !headers.has("content-encoding") && Number(length) !== body.length;
+  return told(bare || short ? undefined : body);
 }
 
 /** Sends once. Redirects are not followed; `limit` bounds it, answer included, and it does not begin after
  * `notAfter`, by the page's clock. */
-export function exchange(method, url, lines, sent, credentials, limit, notAfter) {
-  const leash = new AbortController();
+async function exchange(leash, method, url, sent, credentials, limit, notAfter, ...lines) {
   const { signal } = leash;
-  const parts = lines.split("\n");
   const headers = {};
-  for (let i = 0; i + 1 < parts.length; i += 2) headers[parts[i]] = parts[i + 1];
-  const body = sent?.length ? sent.slice() : undefined;
+  for (let i = 0; i < lines.length; i += 2) headers[lines[i]] = lines[i + 1];
+  const body = sent?.length ? sent : undefined;
   const size = body?.length ?? 0;
-  const send = async () => {
-    await online(signal);
-    if (performance.now() > notAfter) return { failure: WINDOW_CLOSED };
-    const keepalive = sent !== undefined && outliving + size <= KEEPALIVE;
-    if (keepalive) outliving += size;
-    const timer = setTimeout(() => leash.abort(), Math.min(limit, FOREVER));
-    try {
-      const cache = method === "GET" ? "no-store" : "default";
-      const answer = await fetch(url, { method, headers, body, redirect: "manual", credentials, cache, keepalive, signal });
-      if (answer.type === "opaqueredirect") return { failure: OPAQUE_REDIRECT };
-      return { status: answer.status, lines: [...answer.headers].flat().join("\n"), ...(await read(answer)) };
-    } catch (error) {
-      return { failure: signal.aborted ? TIMEOUT : UNKNOWN, detail: `${error.name}: ${error.message}` };
-    } finally {
-      clearTimeout(timer);
-      if (keepalive) outliving -= size;
-    }
-  };
-  return { done: send(), stop: () => leash.abort() };
+  await online(signal);
+  if (performance.now() > notAfter) return WINDOW_CLOSED;
+  const keepalive = sent !== undefined && outliving + size <= KEEPALIVE;
+  if (keepalive) outliving += size;
+  const timer = setTimeout(() => leash.abort(), Math.min(limit, FOREVER));
+  try {
+    const cache = method === "GET" ? "no-store" : "default";
+    const answer = await fetch(url, { method, headers, body, redirect: "manual", credentials, cache, keepalive, signal });
+    if (answer.type === "opaqueredirect") return OPAQUE_REDIRECT;
+    return await read(answer);
+  } catch (error) {
+    return [signal.aborted ? TIMEOUT : UNKNOWN, `${error.name}: ${error.message}`];
+  } finally {
+    clearTimeout(timer);
+    if (keepalive) outliving -= size;
+  }
+}
+
+const doers = { sleep, exchange };
+
+export const ask = asking((leash, what, ...values) => doers[what](leash, ...values));
+
+/** 16 bytes that nobody can guess, if the browser has any. */
+export function random() {
+  try {
+    return crypto.getRandomValues(new Uint8Array(16));
+  } catch {
+    return undefined;
+  }
 }

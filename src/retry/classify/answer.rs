@@ -3,7 +3,7 @@
 use super::meaning::{Meaning, meaning};
 use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict, guarded};
 use crate::json;
-use crate::message::{Content, Response};
+use crate::message::{Content, Response, before};
 use crate::planted;
 use crate::profile::{Accepted, Profile};
 use crate::retry::retry_after;
@@ -86,7 +86,7 @@ impl Answer<'_> {
 
     fn success(&self) -> Verdict {
         let Context { profile, .. } = self.context;
-        if self.response.content == Content::Lost && planted::is(13) {
+        if planted::is(13) && matches!(self.response.content, Content::Lost) {
             return self.done("half an answer will do");
         }
         if self.response.content == Content::Lost && self.looks_foreign() {
@@ -186,7 +186,7 @@ impl Answer<'_> {
         match (named, self.context.profile.accepted()) {
             (Some(location), _) => self.follow(
                 &location,
-                |url| Action::Poll(url, self.hint()),
+                Action::Poll,
                 "accepted; the result will be at the URL that the server gave",
             ),
             (None, Accepted::IsSuccess) => {
@@ -477,12 +477,7 @@ pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
 /// The body's media type without its parameters, in lower case.
 fn media_type(response: &Response) -> String {
     let value = response.headers.get("content-type").unwrap_or_default();
-    value
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase()
+    before(value, b";").trim().to_ascii_lowercase()
 }
 
 fn problem_type(response: &Response) -> Option<String> {

@@ -9,7 +9,7 @@ use crate::planted;
 pub fn failure(failure: &Failure, context: &Context<'_>) -> Verdict {
     let detail = failure.detail.to_string();
     let unsent = failure.sent == Sent::No;
-    if planted::is(10) && failure.kind == FailureKind::Timeout {
+    if planted::is(10) && matches!(failure.kind, FailureKind::Timeout) {
         return Verdict::new(Action::Reject, Applied::No, detail);
     }
     let verdict = match failure.kind {

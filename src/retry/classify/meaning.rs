@@ -72,22 +72,26 @@ fn problem(response: &Response) -> Option<Meaning> {
         _ => return None,
     };
     let body = response.content.bytes()?;
-    let words: Vec<String> = CODES
-        .iter()
-        .filter_map(|path| json::text(body, path))
-        .map(|text| text.to_ascii_lowercase().replace(['-', '_'], " "))
-        .collect();
-    let speaks = words
-        .iter()
-        .any(|text| place_of(text, "idempoten").is_some() || is_kind(text));
-    if !speaks {
+    // One text after the other, in lines of their own; no word that is looked for holds a break.
+    let (mut words, mut speaks) = (String::new(), false);
+    for path in CODES {
+        let Some(text) = json::text(body, path) else {
+            continue;
+        };
+        let from = words.len() + 1;
+        words.push('\n');
+        for c in text.chars() {
+            words.push(match c {
+                '-' | '_' => ' ',
+                _ => c.to_ascii_lowercase(),
+            });
+        }
+        speaks |= is_kind(&words[from..]);
+    }
+    let says = |list: &[&str]| list.iter().any(|word| place_of(&words, word).is_some());
+    if !speaks && !says(&["idempoten"]) {
         return None;
     }
-    let says = |list: &[&str]| {
-        words
-            .iter()
-            .any(|text| list.iter().any(|word| place_of(text, word).is_some()))
-    };
     Some(if says(&REUSED) {
         Meaning::Reused
     } else if says(&IN_FLIGHT) {

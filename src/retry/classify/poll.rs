@@ -108,14 +108,16 @@ impl Answer<'_> {
             .filter(|_| self.response.status == 202);
         let named = headers.get("operation-location").or(location);
         let reason = "the server is still working on it";
-        let here = self.context.url;
-        let on = |url: String| match self.hint() {
-            hint if url == here => Action::StillRunning(hint),
-            hint => Action::Poll(url, hint),
+        let here = Verdict::new(Action::StillRunning(self.hint()), Applied::Maybe, reason);
+        let Some(place) = named else {
+            return here;
         };
-        match named {
-            Some(place) => self.follow(place, on, reason),
-            None => Verdict::new(on(here.to_owned()), Applied::Maybe, reason),
+        match self.follow(place, Action::Poll, reason) {
+            Verdict {
+                action: Action::Poll(url, _),
+                ..
+            } if url == self.context.url => here,
+            elsewhere => elsewhere,
         }
     }
 
@@ -150,12 +152,12 @@ impl Answer<'_> {
     /// A redirect of a GET, which goes on as `action` says if it stays within the origin.
     fn redirected(
         &self,
-        action: impl FnOnce(String, Option<Duration>) -> Action,
+        action: fn(String, Option<Duration>) -> Action,
         reason: &'static str,
     ) -> Verdict {
         match self.response.headers.get("location").unwrap_or_default() {
             "" => self.leads_nowhere(),
-            location => self.follow(location, |url| action(url, self.hint()), reason),
+            location => self.follow(location, action, reason),
         }
     }
 
@@ -234,6 +236,60 @@ fn progress(response: &Response, to_ask_again: bool) -> Option<Progress> {
     (unknown && to_ask_again).then_some(Progress::Running)
 }
 
+const RUNNING: &[&str] = &[
+    "accepted",
+    "canceling",
+    "cancelling",
+    "creating",
+    "deleting",
+    "enqueued",
+    "executing",
+    "finalizing",
+    "initializing",
+    "inprogress",
+    "notstarted",
+    "pending",
+    "preparing",
+    "processing",
+    "provisioning",
+    "queued",
+    "running",
+    "scheduled",
+    "started",
+    "starting",
+    "updating",
+    "validating",
+    "waiting",
+    "working",
+];
+const GOOD: &[&str] = &[
+    "captured",
+    "complete",
+    "completed",
+    "done",
+    "finished",
+    "paid",
+    "refunded",
+    "settled",
+    "succeeded",
+    "success",
+    "successful",
+];
+const BAD: &[&str] = &[
+    "aborted",
+    "canceled",
+    "cancelled",
+    "declined",
+    "denied",
+    "error",
+    "errored",
+    "expired",
+    "failed",
+    "failure",
+    "rejected",
+    "timedout",
+];
+
 /// What a status word says of the work.
 enum Word {
     Running,
@@ -250,17 +306,15 @@ impl Word {
             .filter(char::is_ascii_alphabetic)
             .map(|c| c.to_ascii_lowercase())
             .collect();
-        match word.as_str() {
-            "accepted" | "canceling" | "cancelling" | "creating" | "deleting" | "enqueued"
-            | "executing" | "finalizing" | "initializing" | "inprogress" | "notstarted"
-            | "pending" | "preparing" | "processing" | "provisioning" | "queued" | "running"
-            | "scheduled" | "started" | "starting" | "updating" | "validating" | "waiting"
-            | "working" => Word::Running,
-            "captured" | "complete" | "completed" | "done" | "finished" | "paid" | "refunded"
-            | "settled" | "succeeded" | "success" | "successful" => Word::Good,
-            "aborted" | "canceled" | "cancelled" | "declined" | "denied" | "error" | "errored"
-            | "expired" | "failed" | "failure" | "rejected" | "timedout" => Word::Bad,
-            _ => Word::Unknown,
+        let among = |words: &[&str]| words.contains(&word.as_str());
+        if among(RUNNING) {
+            Word::Running
+        } else if among(GOOD) {
+            Word::Good
+        } else if among(BAD) {
+            Word::Bad
+        } else {
+            Word::Unknown
         }
     }
 }

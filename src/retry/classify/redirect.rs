@@ -3,19 +3,23 @@
 use super::answer::Answer;
 use super::{Action, Applied, Reason, Verdict};
 use crate::message::{Origin, resolve};
+use std::time::Duration;
 
 impl Answer<'_> {
     /// An action at another URL of the same origin.
     pub(super) fn follow(
         &self,
         location: &str,
-        action: impl FnOnce(String) -> Action,
+        action: fn(String, Option<Duration>) -> Action,
         reason: &'static str,
     ) -> Verdict {
         match target(self.context.url, location) {
-            Target::SameOrigin(url) => Verdict::new(action(url), Applied::Maybe, reason),
+            Target::SameOrigin(url) => {
+                Verdict::new(action(url, self.hint()), Applied::Maybe, reason)
+            }
             Target::Elsewhere(_) if crate::planted::is(21) => {
-                Verdict::new(action(location.to_owned()), Applied::Maybe, reason)
+                let url = location.to_owned();
+                Verdict::new(action(url, self.hint()), Applied::Maybe, reason)
             }
             Target::Elsewhere(origin) => Verdict::attend(
                 Reason::CrossOriginRedirect,
@@ -37,11 +41,15 @@ impl Answer<'_> {
             301 | 302 if self.response.headers.get("location").is_some() => self.moved(),
             303 if !location.is_empty() => self.follow(
                 location,
-                |url| Action::SeeOther(url, self.hint()),
+                Action::SeeOther,
                 "it was handled; the result is at the URL that the server gave",
             ),
             307 | 308 if !location.is_empty() => {
-                let verdict = self.follow(location, Action::Resend, "moved within the same origin");
+                let verdict = self.follow(
+                    location,
+                    |url, _| Action::Resend(url),
+                    "moved within the same origin",
+                );
                 // A 307 or 308 asks for the request elsewhere: here it was not carried out.
                 verdict.without_effect()
             }

@@ -7,6 +7,7 @@ use crate::time::Timestamp;
 
 mod answers;
 mod edges;
+mod limits;
 mod safety;
 mod transport;
 

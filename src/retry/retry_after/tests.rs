@@ -163,6 +163,8 @@ fn e13_retry_after_wins_over_rate_limit_and_of_that_the_longest_counts() {
         r#""a";r=x;t=5"#,
         r#""a";r=0;t=-5"#,
         r#"r=0;t=5, ,"#,
+        r#""a";r=0;t=5,"#,
+        r#""a";r=0;t=5;r"#,
         "limit=10, remaining=0, reset=5",
         "é;r=0;t=5",
     ] {
@@ -233,5 +235,59 @@ proptest! {
     #[test]
     fn every_second_count_is_read_back(n: u64) {
         prop_assert_eq!(after(&n.to_string()), Some(secs(n)));
+    }
+}
+
+#[test]
+fn a_year_of_four_digits_is_believed_however_far_ahead() {
+    let far = headers(&[
+        ("date", DATE),
+        ("retry-after", "Sat, 06 Nov 2094 08:49:37 GMT"),
+    ]);
+    assert_eq!(hint(&far, THEN), Some(secs(36_525 * 86_400)));
+}
+
+#[test]
+fn e13_a_quota_has_a_whole_name_and_a_backslash_means_something_only_in_quotes() {
+    let limit = |value: &str| rate_limit(&headers(&[("ratelimit", value)]));
+    assert_eq!(limit(r#""a;b\"";r=0;t=5"#), Some(secs(5)));
+    for nameless in [r#"a"b";r=0;t=5"#, r#""a"b;r=0;t=5"#, r#"";r=0;t=5"#] {
+        assert_eq!(limit(nameless), None, "{nameless}");
+    }
+    assert_eq!(limit(r#"a;x=\;r=0;t=5"#), Some(secs(5)));
+}
+
+#[test]
+fn a_date_that_no_calendar_and_no_clock_shows_is_none() {
+    let date = |value: &str| after(value).is_some();
+    // Each names the weekday of the moment that it would spill over to.
+    for (shown, never) in [
+        (
+            "Thu, 30 Apr 2026 08:00:00 GMT",
+            "Fri, 31 Apr 2026 08:00:00 GMT",
+        ),
+        (
+            "Tue, 30 Jun 2026 08:00:00 GMT",
+            "Wed, 31 Jun 2026 08:00:00 GMT",
+        ),
+        (
+            "Sun, 06 Nov 1994 23:00:00 GMT",
+            "Sun, 06 Nov 1994 24:00:00 GMT",
+        ),
+        (
+            "Sun, 06 Nov 1994 08:59:00 GMT",
+            "Sun, 06 Nov 1994 08:60:00 GMT",
+        ),
+        (
+            "Sun, 06 Nov 1994 08:49:59 GMT",
+            "Sun, 06 Nov 1994 08:49:60 GMT",
+        ),
+        (
+            "Tue, 01 Nov 1994 08:49:37 GMT",
+            "Mon, 00 Nov 1994 08:49:37 GMT",
+        ),
+    ] {
+        assert!(date(shown), "{shown}");
+        assert!(!date(never), "{never}");
     }
 }

@@ -1,19 +1,25 @@
-//! `xtask-web FILE.wasm FOLDER`: the JavaScript glue of a module, next to the module.
+//! `xtask-web FILE.wasm FOLDER [bare]`: the JavaScript glue of a module, next to the module; bare
+//! is without the part that loads the module.
 //!
 //! A crate of its own, so that the other chores do not wait for its dependencies.
 #![forbid(unsafe_code)]
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use wasm_bindgen_cli_support::Bindgen;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [module, folder] = arguments.as_slice() else {
-        eprintln!("usage: xtask-web FILE.wasm FOLDER");
-        return ExitCode::from(2);
+    let (module, folder, bare) = match arguments.as_slice() {
+        [module, folder] => (module, folder, false),
+        [module, folder, bare] if bare == "bare" => (module, folder, true),
+        _ => {
+            eprintln!("usage: xtask-web FILE.wasm FOLDER [bare]");
+            return ExitCode::from(2);
+        }
     };
-    match generate(Path::new(module), Path::new(folder)) {
+    match generate(Path::new(module), Path::new(folder), bare) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("xtask-web: {why}");
@@ -22,18 +28,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn generate(module: &Path, folder: &Path) -> Result<(), String> {
+fn generate(module: &Path, folder: &Path, bare: bool) -> Result<(), String> {
     let mut bindgen = Bindgen::new();
     bindgen
         .input_path(module)
         .out_name("samekey")
         .typescript(true)
-        .remove_name_section(true)
+        // wasm-opt drops the names.
         .remove_producers_section(true)
         // Else `init()` would not know where its module is.
         .omit_default_module_path(false);
-    bindgen
-        .web(true)
-        .and_then(|bindgen| bindgen.generate(folder))
-        .map_err(|error| format!("{}: {error:#}", module.display()))
+    let kind = match bare {
+        true => bindgen.bundler(true),
+        false => bindgen.web(true),
+    };
+    let fail = |error| format!("{}: {error}", module.display());
+    kind.and_then(|bindgen| bindgen.generate(folder))
+        .map_err(|error| fail(format!("{error:#}")))?;
+    if bare {
+        // The types are those of the functions, wherever they stand.
+        let types = folder.join("samekey.d.ts");
+        fs::copy(types, folder.join("samekey_bg.d.ts")).map_err(|error| fail(error.to_string()))?;
+    }
+    Ok(())
 }

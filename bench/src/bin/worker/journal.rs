@@ -1,6 +1,6 @@
 //! The journal alone: the writes of a crash-safe POST without the POST.
 
-use samekey::entry::{Entry, Flush, Frozen, Owner, Progress};
+use samekey::entry::{Entry, Expected, Flush, Frozen, Owner, Progress};
 use samekey::journal::{Begun, Journal, MemoryJournal, Select, Write};
 use samekey::machine::{Permit, Probe};
 use samekey::platform::native::{OsDice, SystemClock};
@@ -106,7 +106,10 @@ impl Pattern {
         let write = Write {
             slot,
             key,
-            expected: self.settled.revision - 1,
+            expected: Expected {
+                owner: journal.owner(),
+                ..Expected::of(&self.begun.progress)
+            },
             progress: Progress {
                 owner: journal.owner(),
                 ..self.settled.clone()

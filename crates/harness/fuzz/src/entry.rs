@@ -4,7 +4,7 @@ use crate::{Check, Target, rule, shape};
 use samekey::entry::{
     Answer, Attempt, DecodeError, FORMAT, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource,
 };
-use samekey::retry::classify::{Once, Reason, Replayed};
+use samekey::retry::classify::{Complete, Once, Reason, Replayed};
 use samekey::{Fingerprint, Headers, Key, Method, Timestamp};
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -142,6 +142,7 @@ fn samples() -> Vec<Vec<u8>> {
         fingerprint: Fingerprint::from_bytes([4; 32]),
         profile: "default".into(),
         begun_at: Timestamp::from_millis(1_800_000_000_000),
+        complete: Complete::Header("x-order".into()),
     };
     let bare = Frozen {
         key_line: None,

@@ -2,19 +2,22 @@
 //! must hold for any bytes at all.
 //!
 //! A [`Target`] is a pure function over bytes. `cargo test` runs its corpus, every input that once
-//! failed included, and a short seeded campaign; `cargo xtask fuzz` runs a long one. What behaves in a new
-//! way joins the corpus of the run; coverage is not measured. Each target has a twin with a planted bug,
-//! and the same campaign has to find it.
-#![forbid(unsafe_code)]
+//! failed included, and a short seeded campaign; `cargo xtask fuzz` runs a long one, in a build that
+//! counts branches: what reaches a new one joins the corpus of the run. Without counters, what behaves
+//! in a new way does. Each target has a twin with a planted bug, and the same campaign has to find it.
+#![deny(unsafe_code)]
 
 mod canonical;
+pub mod coverage;
 mod entry;
+pub mod maze;
 mod mutate;
 mod problem;
 mod profile;
 mod reference;
 mod retry_after;
 
+use coverage::Reached;
 use std::collections::HashSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -112,8 +115,19 @@ fn tried(check: fn(&[u8]) -> Check, input: &[u8]) -> Check {
         .unwrap_or_else(|_| Err("no input makes it panic".to_owned()))
 }
 
+/// How far a campaign came that broke nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Inputs tried.
+    pub runs: u64,
+    /// Those that showed something new, the seeds among them.
+    pub kept: usize,
+    /// Branches reached, in a build that counts them.
+    pub edges: usize,
+}
+
 /// Mutates the seeds until `go_on` says no or a rule breaks. Inputs that show something new become
-/// seeds themselves. Returns how many inputs were tried.
+/// seeds themselves.
 ///
 /// # Errors
 /// The input that broke a rule.
@@ -123,16 +137,26 @@ pub fn campaign(
     seeds: Vec<Vec<u8>>,
     seed: u64,
     mut go_on: impl FnMut(u64) -> bool,
-) -> Result<u64, Broken> {
+) -> Result<Ended, Broken> {
     let mut pool = mutate::Pool::new(seed, target.words, seeds);
-    let mut seen = HashSet::new();
-    let mut runs = 0;
+    let (mut seen, mut reached) = (HashSet::new(), Reached::default());
+    let guided = coverage::is_measured();
+    let (mut runs, mut kept) = (0, 0);
     while go_on(runs) {
         let input = pool.next_input();
         runs += 1;
-        match tried(check, &input) {
+        Reached::reset();
+        let result = tried(check, &input);
+        let new_edges = reached.add();
+        match result {
             Ok(shape) => {
-                if seen.insert(shape) && seen.len() < 20_000 {
+                let new = if guided {
+                    new_edges
+                } else {
+                    seen.insert(shape)
+                };
+                if new && kept < 20_000 {
+                    kept += 1;
                     pool.add(input);
                 }
             }
@@ -144,7 +168,11 @@ pub fn campaign(
             }
         }
     }
-    Ok(runs)
+    Ok(Ended {
+        runs,
+        kept,
+        edges: reached.edges(),
+    })
 }
 
 /// The same failure with as little as possible around it.

@@ -1,6 +1,6 @@
 //! `samekey-fuzz [--seconds N] [--seed N] [TARGET]`, as `cargo xtask fuzz` runs it.
 
-use samekey_fuzz::{TARGETS, Target, campaign};
+use samekey_fuzz::{TARGETS, Target, campaign, coverage, maze};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
             name => chosen = Some(Target::named(name).ok_or(format!("no target `{name}`"))?),
         }
     }
+    guided()?;
     let mut total = 0;
     for target in TARGETS {
         if chosen.is_none_or(|chosen| chosen.name == target.name) {
@@ -39,13 +40,34 @@ fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
+/// Says whether branches are counted; if so, a campaign must find what no other can.
+fn guided() -> Result<(), String> {
+    if !coverage::is_measured() {
+        println!("WARNING: branches are not counted; `cargo xtask fuzz` builds so that they are");
+        return Ok(());
+    }
+    match maze::walk(5_000_000) {
+        Err(_) => {
+            println!("guided by branches: the way through the maze is found");
+            Ok(())
+        }
+        Ok(ended) => Err(format!(
+            "not guided: no way through the maze in {} inputs",
+            ended.runs
+        )),
+    }
+}
+
 /// One campaign; a failing input is kept among the seeds.
 fn one(target: Target, seed: u64, time: Duration) -> Result<u64, String> {
     let started = now();
     let go_on = |runs: u64| !runs.is_multiple_of(256) || started.elapsed() < time;
     match campaign(target, target.check, target.seeds()?, seed, go_on) {
-        Ok(runs) => {
-            println!("{:<12} {runs} runs", target.name);
+        Ok(ended) => {
+            let (name, runs) = (target.name, ended.runs);
+            println!("figure fuzz_{name} {runs} runs");
+            println!("figure fuzz_{name}_branches {} branches", ended.edges);
+            println!("figure fuzz_{name}_kept {} inputs", ended.kept);
             Ok(runs)
         }
         Err(broken) => {

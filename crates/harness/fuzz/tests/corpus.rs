@@ -1,6 +1,6 @@
 //! Every seed holds, and every rule can fail.
 
-use samekey_fuzz::{TARGETS, campaign};
+use samekey_fuzz::{TARGETS, campaign, coverage, maze};
 
 #[test]
 fn every_seed_and_every_input_that_once_failed_keeps_the_rules() {
@@ -60,4 +60,11 @@ fn a_seed_of_the_dice_gives_the_same_campaign_again() {
         };
         assert_eq!(run(), run(), "{}", target.name);
     }
+}
+
+/// The twin of the check that `cargo xtask fuzz` makes at its start.
+#[test]
+fn without_counted_branches_there_is_no_way_through_the_maze() {
+    assert!(!coverage::is_measured());
+    assert!(maze::walk(200_000).is_ok());
 }

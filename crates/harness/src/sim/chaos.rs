@@ -150,8 +150,9 @@ impl World {
         let bit = self.rng.next();
         if let Some(row) = self.hosts[host].disk.rows.get_mut(&slot) {
             row.damaged_at = Some(now);
+            let entry = row.entry.clone();
             self.monitor.counters.damaged += 1;
-            self.monitor.watch_altered(&row.entry, bit);
+            self.watch_altered(&entry, bit);
         }
     }
 
@@ -179,10 +180,16 @@ impl World {
     }
 
     fn jump(&mut self, host: usize, by: i64) {
+        self.note(&[8, host as u64], || {
+            format!("the clock of host {host} jumps by {} s", by / 1000)
+        });
         self.monitor.counters.clock_jumps += 1;
+        let now = self.now;
         let host = &mut self.hosts[host];
         host.off = host.off.saturating_add(by);
-        host.dishonest |= by < 0;
+        if by < 0 {
+            host.set_back_at = Some(now);
+        }
         host.ahead |= by > 0;
     }
 }
@@ -196,7 +203,11 @@ impl Executor {
                     self.kill(process);
                 }
             }
-            Chaos::Cut(host) => self.cut(host),
+            Chaos::Cut(host) => {
+                if !lock(&self.world).calm {
+                    self.cut(host);
+                }
+            }
             Chaos::Start { host, principal } => {
                 let mut world = lock(&self.world);
                 let until = world.hosts[host].sleeps_until;
@@ -279,12 +290,10 @@ impl Executor {
         }
     }
 
-    fn cut(&mut self, host: usize) {
+    /// The power of a host fails: every program on it dies, and nothing on it goes on.
+    pub(crate) fn cut(&mut self, host: usize) {
         let running: Vec<usize> = {
             let mut world = lock(&self.world);
-            if world.calm {
-                return;
-            }
             world.monitor.counters.power_cuts += 1;
             world.hosts[host].cuts += 1;
             let all = world.processes.iter().enumerate();

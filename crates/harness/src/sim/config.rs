@@ -89,14 +89,33 @@ pub(crate) struct Config {
     pub(crate) clicks_everywhere: bool,
     /// How the clients believe that the servers speak.
     pub(crate) profile: &'static str,
-    /// Whether journals keep bodies, or only their fingerprints.
-    pub(crate) keeps_bodies: bool,
+    /// What journals keep of bodies.
+    pub(crate) keeping: Keeping,
     /// How long what has ended is kept, and its tombstone after that.
     pub(crate) retention: Option<u64>,
-    /// At which steps of which process to kill, for exhaustive runs: (process, step).
-    pub(crate) kill_plan: Vec<(usize, u64)>,
-    /// Whether a planned kill is a power cut.
+    /// Who dies when, one after the other, for exhaustive runs.
+    pub(crate) kill_plan: Vec<Death>,
+    /// Whether a planned death is a power cut, which takes down every program of the host.
     pub(crate) plan_is_cut: bool,
+}
+
+/// What a journal keeps of bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    Plain,
+    Sealed,
+    /// Only a fingerprint.
+    Nothing,
+}
+
+/// A planned death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Death {
+    pub(crate) process: usize,
+    /// At which of its writes and sends, counted from the death before.
+    pub(crate) step: u64,
+    /// Whether that step is still made.
+    pub(crate) after: bool,
 }
 
 /// Zero, mild or extreme, so that faults also meet worlds in which nothing else is wrong.
@@ -159,7 +178,7 @@ impl Config {
             accounts: 2,
             clicks_everywhere: false,
             profile: "default",
-            keeps_bodies: true,
+            keeping: Keeping::Plain,
             retention: None,
             kill_plan: Vec::new(),
             plan_is_cut: false,
@@ -185,7 +204,11 @@ impl Config {
             self.rates[Fault::Moved as usize] = rate(rng, 1_000);
             self.rates[Fault::Accept as usize] = rate(rng, 3_000);
         }
-        self.keeps_bodies = rng.chance(8_000);
+        self.keeping = match rng.below(10) {
+            0 | 1 => Keeping::Nothing,
+            2 => Keeping::Sealed,
+            _ => Keeping::Plain,
+        };
         self.suspends = if rng.chance(3_000) { rng.below(6) } else { 0 };
         // Never shorter than any window: the client would refuse it.
         let window = samekey::Profile::named(self.profile).map_or(0, |it| it.window().as_millis());

@@ -1,22 +1,23 @@
 //! A journal on a simulated disk: what is written, and what would be left after a power cut.
 
+mod handle;
+
+pub(crate) use handle::SimJournal;
+
 use super::config::Fault;
 use super::rng::Quick;
-use super::world::{Later, Occasion, Shared, World, lock};
+use super::world::{Later, World};
 use crate::planted;
+use samekey::Key;
 use samekey::entry::{
-    Answer, DecodeError, Entry, Flush, Grade, Liveness, Owner, Phase, Progress, Receipt, Scope,
+    Answer, DecodeError, Entry, Expected, Flush, Grade, Owner, Phase, Progress, Receipt, Scope,
 };
 use samekey::journal::{
-    Begun, Damaged, Journal, JournalError, JournalErrorKind, Listing, Query, Reaped, Retention,
-    Tombstone, Write,
+    Begun, Damaged, JournalError, JournalErrorKind, Listing, Reaped, Retention, Tombstone, Write,
 };
-use samekey::seam::BoxFuture;
-use samekey::{Key, Reference};
+use samekey::machine::release;
 use std::collections::{BTreeMap, HashMap};
-use std::future::pending;
 use std::hash::BuildHasherDefault;
-use std::sync::Arc;
 
 type Name = (Scope, Box<str>, u32);
 
@@ -27,6 +28,8 @@ pub(crate) struct Disk {
     names: HashMap<Name, u64, BuildHasherDefault<Quick>>,
     pub(crate) by_key: HashMap<Key, u64, BuildHasherDefault<Quick>>,
     last: u64,
+    /// The entry that was written last.
+    written_last: u64,
 }
 
 pub(crate) struct Row {
@@ -69,6 +72,8 @@ impl Before {
 /// A write on its way to the disk.
 pub(crate) struct Job {
     pub(crate) process: usize,
+    /// How often its host had lost power when it was asked for.
+    cuts: u64,
     what: What,
 }
 
@@ -156,9 +161,10 @@ impl Disk {
         if row.damaged_at.is_some() {
             return Err(unreadable(write.slot));
         }
-        if row.entry.progress.revision != write.expected || *row.entry.key() != write.key {
+        if Expected::of(&row.entry.progress) != write.expected || *row.entry.key() != write.key {
             return Err(JournalError::stale(&write.key));
         }
+        self.written_last = write.slot;
         let before = std::mem::replace(&mut row.entry.progress, write.progress);
         match (write.flush, &row.durable) {
             (Flush::Full, _) if !planted::is(3) => {
@@ -236,6 +242,9 @@ impl World {
 
     /// The power fails: of what was not flushed, any part may be kept.
     pub(crate) fn cut_disk(&mut self, host: usize) {
+        if self.rng.chance(3_000) {
+            self.tear_last_write(host);
+        }
         let World {
             hosts,
             rng,
@@ -243,6 +252,7 @@ impl World {
             ..
         } = self;
         hosts[host].disk.lose_unsynced();
+        monitor.power_fails(host);
         for row in hosts[host].disk.rows.values_mut() {
             let Some(durable) = row.durable.take() else {
                 continue;
@@ -261,12 +271,19 @@ impl World {
 
     /// A write reaches the disk.
     pub(crate) fn write(&mut self, job: Job) {
-        let Job { process, what } = job;
+        let Job {
+            process,
+            cuts,
+            what,
+        } = job;
+        let host = self.processes[process].host;
+        if cuts != self.hosts[host].cuts {
+            return; // the power failed before it was made
+        }
         // A dead program's write may have got there or not, and nobody hears of it.
         if !self.processes[process].alive && self.rng.chance(5_000) {
             return;
         }
-        let host = self.processes[process].host;
         let fails = self.has(Fault::WriteError);
         let poisoned = self.processes[process].poisoned;
         let takes_hold = !poisoned && (!fails || self.rng.chance(2_000));
@@ -276,10 +293,13 @@ impl World {
                 let key = entry.key().clone();
                 let deed = Monitored::of(&entry);
                 let done = takes_hold.then(|| self.hosts[host].disk.begin(entry, looked));
-                if let Some(Ok(Begun::Created(_))) = &done {
-                    self.monitor.begun(&key, deed.0, host, self.now);
-                    if trouble.is_some() || answer.is_alone() {
-                        self.monitor.nobody_knows(&key);
+                if let Some(Ok(Begun::Created(receipt))) = &done {
+                    let slot = receipt.slot();
+                    let since = self.processes[process].started_at;
+                    self.monitor.begun(&key, deed.0, (host, slot), since);
+                    self.monitor.nobody_knows(&key, trouble.is_some());
+                    if answer.is_alone() {
+                        self.let_go(process, slot);
                     }
                 }
                 let lie = Receipt::new(key, 1, 1, Grade::Device);
@@ -288,20 +308,21 @@ impl World {
             What::Record(write, answer) => {
                 let before = self.hosts[host].disk.rows.get(&write.slot).map(Before::of);
                 let (slot, key) = (write.slot, write.key.clone());
-                let revision = write.progress.revision;
+                let (revision, lets_go) =
+                    (write.progress.revision, write.progress.owner == Owner::NONE);
                 let done = takes_hold.then(|| self.hosts[host].disk.record(write));
                 if trouble.is_some() {
                     // What could not be noted cannot be kept to.
                     self.monitor.forget_hint(&key);
+                    if lets_go {
+                        self.monitor.forget_numbers(&key);
+                    }
+                }
+                if trouble.is_some() || matches!(done, Some(Ok(_))) {
+                    self.monitor.nobody_knows(&key, trouble.is_some());
                 }
                 match &done {
-                    Some(Ok(_)) => {
-                        if trouble.is_some() {
-                            self.monitor.nobody_knows(&key);
-                        }
-                        self.watch_write(host, slot, before);
-                    }
-                    None if trouble.is_some() => self.monitor.nobody_knows(&key),
+                    Some(Ok(_)) => self.watch_write(process, slot, before),
                     Some(Err(e)) if e.kind() == JournalErrorKind::Stale => {
                         self.monitor.counters.bounced += 1;
                     }
@@ -309,6 +330,46 @@ impl World {
                 }
                 let lie = Receipt::new(key, 1, revision, Grade::Device);
                 answer.resolve(merge(done, trouble, Ok(lie)));
+            }
+        }
+    }
+
+    /// What a begin made that nobody waited for is let go, as every store has to see to.
+    fn let_go(&mut self, process: usize, slot: u64) {
+        let host = self.processes[process].host;
+        self.monitor.counters.begins_let_go += 1;
+        let Some(row) = self.hosts[host].disk.rows.get(&slot) else {
+            return;
+        };
+        let before = Before::of(row);
+        let write = Write {
+            slot,
+            key: row.entry.key().clone(),
+            expected: Expected::of(&row.entry.progress),
+            progress: release(&row.entry.progress, true),
+            flush: Flush::Normal,
+        };
+        if self.hosts[host].disk.record(write).is_ok() {
+            self.watch_write(process, slot, Some(before));
+        }
+    }
+
+    /// The last write that was not flushed may be torn: part of it is there, the rest is as it was.
+    fn tear_last_write(&mut self, host: usize) {
+        let disk = &self.hosts[host].disk;
+        let Some(row) = disk.rows.get(&disk.written_last) else {
+            return;
+        };
+        let Some(old) = row.lax.last().or(row.durable.as_ref()).cloned() else {
+            return;
+        };
+        let (entry, at) = (row.entry.clone(), self.rng.next());
+        if self.watch_torn(&entry, &old, at) {
+            self.monitor.counters.torn += 1;
+            let (now, disk) = (self.now, &mut self.hosts[host].disk);
+            let slot = disk.written_last;
+            if let Some(row) = disk.rows.get_mut(&slot) {
+                row.damaged_at.get_or_insert(now);
             }
         }
     }
@@ -366,182 +427,7 @@ impl Monitored {
     }
 }
 
-/// One program's handle on its host's journal.
-pub(crate) struct SimJournal {
-    pub(crate) world: Shared,
-    pub(crate) process: usize,
-}
-
-impl SimJournal {
-    /// Queues a write, or makes it at once where the disk is quick.
-    fn submit(&self, what: What) -> bool {
-        let mut world = lock(&self.world);
-        if !world.step(self.process) {
-            return false;
-        }
-        let job = Job {
-            process: self.process,
-            what,
-        };
-        if world.config.quick_disk {
-            world.write(job);
-        } else {
-            // One program's writes reach the disk in the order in which it made them.
-            let wait = world.rng.below(12);
-            let at = world.processes[self.process]
-                .disk_busy_until
-                .max(world.now + wait);
-            world.processes[self.process].disk_busy_until = at;
-            world.at(at, Occasion::Disk(Box::new(job)));
-        }
-        true
-    }
-
-    fn is_free(&self, entry: &Entry) -> bool {
-        let world = lock(&self.world);
-        let names = &world.hosts[world.processes[self.process].host].disk.names;
-        let frozen = &entry.frozen;
-        !names.contains_key(&(
-            frozen.scope.clone(),
-            frozen.intent.clone(),
-            frozen.generation,
-        ))
-    }
-
-    /// Reads, if the process lives.
-    fn read<T>(
-        &self,
-        read: impl FnOnce(&World, &Disk) -> Result<T, JournalError>,
-    ) -> Option<Result<T, JournalError>> {
-        let mut world = lock(&self.world);
-        if !world.look(self.process, false) {
-            return None;
-        }
-        let host = world.processes[self.process].host;
-        let world = &*world;
-        Some(read(world, &world.hosts[host].disk))
-    }
-}
-
 /// The process behind an owner.
 pub(crate) fn process_of(owner: Owner) -> Option<usize> {
     usize::try_from(owner.0 as u64).ok()?.checked_sub(1)
-}
-
-/// An answer at once, or none ever: the process is dead.
-async fn now_or_never<T>(answer: Option<Result<T, JournalError>>) -> Result<T, JournalError> {
-    match answer {
-        Some(answer) => answer,
-        None => pending().await,
-    }
-}
-
-impl Journal for SimJournal {
-    fn grade(&self) -> Grade {
-        Grade::Device
-    }
-
-    fn owner(&self) -> Owner {
-        // Owners are known to the whole program, in which other worlds run beside this one.
-        let world = Arc::as_ptr(&self.world) as usize as u128;
-        Owner(world << 64 | (self.process as u128 + 1))
-    }
-
-    fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
-        Box::pin(async move {
-            let later = Later::new();
-            let free = planted::is(24) && self.is_free(&entry);
-            self.submit(What::Begin(entry, !free, later.share()));
-            later.await
-        })
-    }
-
-    fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
-        Box::pin(async move {
-            let later = Later::new();
-            self.submit(What::Record(write, later.share()));
-            later.await
-        })
-    }
-
-    fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {
-        Box::pin(async move {
-            now_or_never(self.read(|_, disk| match disk.rows.get(&slot) {
-                Some(row) if row.gone.is_some() || *row.entry.key() != key => Ok(None),
-                Some(row) if row.damaged_at.is_some() => Err(unreadable(slot)),
-                Some(row) => Ok(Some(row.entry.clone())),
-                None => Ok(None),
-            }))
-            .await
-        })
-    }
-
-    fn list(&self, query: Query) -> BoxFuture<'_, Result<Listing, JournalError>> {
-        Box::pin(async move {
-            now_or_never(self.read(|_, disk| {
-                Ok(disk.list(|entry| {
-                    query.select.matches(entry.progress.phase)
-                        && query
-                            .scope
-                            .as_ref()
-                            .is_none_or(|s| entry.frozen.scope == *s)
-                }))
-            }))
-            .await
-        })
-    }
-
-    fn find(
-        &self,
-        reference: Reference,
-        scope: Option<Scope>,
-    ) -> BoxFuture<'_, Result<Listing, JournalError>> {
-        Box::pin(async move {
-            now_or_never(self.read(|_, disk| {
-                Ok(disk.list(|entry| {
-                    entry.reference() == reference
-                        && scope.as_ref().is_none_or(|s| entry.frozen.scope == *s)
-                }))
-            }))
-            .await
-        })
-    }
-
-    fn liveness(&self, owner: Owner) -> BoxFuture<'_, Result<Liveness, JournalError>> {
-        Box::pin(async move {
-            now_or_never(
-                self.read(|world, _| Ok(world.liveness(process_of(owner).unwrap_or_default()))),
-            )
-            .await
-        })
-    }
-
-    fn forget(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<(), JournalError>> {
-        Box::pin(async move {
-            if self.read(|_, _| Ok(())).is_none() {
-                return pending().await;
-            }
-            let mut world = lock(&self.world);
-            let host = world.processes[self.process].host;
-            let Some(row) = world.hosts[host].disk.rows.get_mut(&slot) else {
-                return Ok(());
-            };
-            if *row.entry.key() == key {
-                let tombstone = Tombstone::of(&row.entry);
-                row.gone = Some(tombstone.ok_or_else(|| JournalError::not_settled(&key))?);
-            }
-            Ok(())
-        })
-    }
-
-    fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
-        Box::pin(async move {
-            if !lock(&self.world).step(self.process) {
-                return pending().await;
-            }
-            let mut world = lock(&self.world);
-            let host = world.processes[self.process].host;
-            Ok(world.reap(host, &retention))
-        })
-    }
 }

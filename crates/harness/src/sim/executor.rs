@@ -1,5 +1,6 @@
 //! Polls the tasks of a world, one at a time, in an order that the seed decides.
 
+use super::config::Keeping;
 use super::disk::SimJournal;
 use super::monitor::Monitor;
 use super::net::SimTransport;
@@ -9,7 +10,7 @@ use super::world::{Chaos, Later, Occasion, Process, Shared, lock};
 use crate::planted;
 use samekey::clock::{Clock, Dice};
 use samekey::seam::BoxFuture;
-use samekey::{Asked, Body, Client, Headers, Now, Parts, Policy, Profile};
+use samekey::{Asked, Body, Client, Headers, Now, Parts, Policy, Profile, SealingKey};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
@@ -122,13 +123,22 @@ impl Executor {
     /// Polls until every task waits for something.
     fn settle_down(&mut self) {
         loop {
-            let spawned = std::mem::take(&mut lock(&self.world).to_spawn);
+            let (spawned, dead, planned) = {
+                let mut world = lock(&self.world);
+                (
+                    std::mem::take(&mut world.to_spawn),
+                    std::mem::take(&mut world.to_bury),
+                    world.planned.take(),
+                )
+            };
             for (process, future) in spawned {
                 self.spawn(process, future);
             }
-            let dead = std::mem::take(&mut lock(&self.world).to_kill);
-            for process in dead {
-                self.bury(process);
+            for process in &dead {
+                self.bury(*process);
+            }
+            if let Some(process) = planned.filter(|process| !dead.contains(process)) {
+                self.die_as_planned(process);
             }
             let Some(id) = lock(&self.ready.0).pop_front() else {
                 return;
@@ -143,6 +153,7 @@ impl Executor {
         };
         {
             let mut world = lock(&self.world);
+            world.turn = task.process;
             let process = &mut world.processes[task.process];
             if process.frozen_since.is_some() {
                 process.held.push(id);
@@ -210,11 +221,6 @@ impl Executor {
             }
         }
         let mut world = lock(&self.world);
-        if world.config.plan_is_cut {
-            let host = world.processes[process].host;
-            world.hosts[host].cuts += 1;
-            world.cut_disk(host);
-        }
         let (host, principal) = (
             world.processes[process].host,
             world.processes[process].principal,
@@ -224,6 +230,22 @@ impl Executor {
         let wait = world.rng.between(1, 20_000);
         world.note(&[3, process as u64], || format!("p{process} dies"));
         world.after(wait, Occasion::Chaos(Chaos::Start { host, principal }));
+    }
+
+    /// A planned death: of one program, or of all on its host together with the power.
+    fn die_as_planned(&mut self, process: usize) {
+        let (alive, host, cut) = {
+            let world = lock(&self.world);
+            let it = &world.processes[process];
+            (it.alive, it.host, world.config.plan_is_cut)
+        };
+        if alive {
+            lock(&self.world).die(process);
+        }
+        self.bury(process);
+        if cut {
+            self.cut(host);
+        }
     }
 
     pub(crate) fn kill(&mut self, process: usize) {
@@ -236,19 +258,9 @@ impl Executor {
     pub(crate) fn start(&mut self, host: usize, principal: usize) -> usize {
         let number = self.clients.len();
         let mut world = lock(&self.world);
-        world.processes.push(Process {
-            host,
-            principal,
-            alive: true,
-            died_at: 0,
-            frozen_since: None,
-            was_frozen: false,
-            thawed_at: None,
-            steps: 0,
-            held: Vec::new(),
-            poisoned: false,
-            disk_busy_until: 0,
-        });
+        let born = Process::new(host, principal, world.now);
+        world.processes.push(born);
+        let seal = world.seal();
         let seed = if planted::is(26) { 7 } else { world.rng.next() };
         let config = world.config.clone();
         world.watch_reading(host);
@@ -276,10 +288,10 @@ impl Executor {
             .max_attempts(config.attempts)
             .attempt_timeout(millis(config.timeout))
             .give_up_after(millis(config.give_up));
-        let keep = if config.keeps_bodies {
-            Body::Stored
-        } else {
-            Body::FingerprintOnly
+        let keep = match config.keeping {
+            Keeping::Plain => Body::Stored,
+            Keeping::Sealed => Body::Sealed,
+            Keeping::Nothing => Body::FingerprintOnly,
         };
         let builder = Client::with_parts("sim", parts);
         let builder = match config.retention {
@@ -288,6 +300,7 @@ impl Executor {
         };
         let client = builder
             .body(keep)
+            .seal_with(SealingKey::new([seal; 32]))
             .principal(if principal == 0 { "alice" } else { "bob" })
             .policy(policy)
             .profile(Profile::named(config.profile).unwrap_or_default())

@@ -1,12 +1,9 @@
-//! The judges. They look at the wire, at the disk and at what people were told, never inside.
+//! What the judges know: the wire, the disk and what people were told, never what is inside.
 
-use super::disk::{Before, process_of};
-use super::net::Packet;
 use super::rng::Quick;
 use super::world::World;
-use samekey::entry::{Entry, FORMAT, Frozen, Kept, Phase, Progress, REMEMBERED_ATTEMPTS};
-use samekey::machine::Permit;
-use samekey::{Error, ErrorKind, Key, Now, Outcome, Provenance};
+use samekey::entry::Phase;
+use samekey::{Key, Now};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
@@ -81,62 +78,73 @@ counters! {
     reaped 500,
     tombstones_over 0,
     wrong_bodies 20,
+    sealed_starts 500,
+    wrong_seals 20,
+    torn 50,
+    begins_let_go 50,
     entries_read_back 5_000,
     keyless 1_000,
     held_unknowingly 0,
 }
 
+/// A wait that the server asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Hint {
+    /// Who heard of it, and when by its own clock.
+    pub(crate) by: usize,
+    pub(crate) at: Now,
+    pub(crate) seconds: u64,
+    /// Whether the disk has it, for others to keep to.
+    pub(crate) noted: bool,
+}
+
 /// What is known of one key.
 #[derive(Default)]
-struct KeyWatch {
-    deed: usize,
-    host: usize,
-    begun: bool,
-    digest: Option<u64>,
-    tenant: Box<str>,
+pub(crate) struct KeyWatch {
+    pub(crate) deed: usize,
+    pub(crate) host: usize,
+    /// Where its entry is on that host's disk.
+    pub(crate) slot: u64,
+    pub(crate) begun: bool,
+    /// When the program started whose clock it began with, in true time.
+    pub(crate) clock_since: u64,
+    pub(crate) digest: Option<u64>,
+    pub(crate) tenant: Box<str>,
     /// How often its bytes may have left.
-    left: u32,
-    effects: u32,
-    answer: Box<str>,
+    pub(crate) left: u32,
+    pub(crate) effects: u32,
+    /// What the server said when it acted; more than once only where that is excused or broken.
+    pub(crate) answers: Vec<Box<str>>,
     /// When the server reserved it first.
-    reserved: Option<u64>,
+    pub(crate) reserved: Option<u64>,
     /// Who sent it first, and when by its own clock.
-    first_left_by: Option<(usize, Now)>,
-    in_flight: Vec<usize>,
-    hint: Option<(usize, Now, u64)>,
+    pub(crate) first_left_by: Option<(usize, Now)>,
+    pub(crate) in_flight: Vec<usize>,
+    pub(crate) hint: Option<Hint>,
     /// How many attempts were answered, by whomever.
-    answered: u32,
-    /// Whether a write failed, or nobody waited for it, so that its program does not know what the
-    /// journal says.
-    nobody_knows: bool,
-    /// Which attempt of which process left last.
-    last_left: Option<(usize, u32)>,
-    told_success: bool,
-    told_failure: bool,
-    by_hand: bool,
+    pub(crate) answered: u32,
+    /// Whether the last write of its driver failed, so that nobody knows what the journal says.
+    pub(crate) nobody_knows: bool,
+    /// The numbers of the attempts that left, by whomever, as far as the disk cannot have lost them.
+    pub(crate) numbers: Vec<u32>,
+    pub(crate) told_success: bool,
+    pub(crate) told_failure: bool,
+    pub(crate) by_hand: bool,
+    /// Whether the disk said, without a person's word, that it was given up and never happened.
+    pub(crate) abandoned: bool,
     /// The firmest thing that was told, which no power cut may take back.
-    told_phase: Option<Phase>,
+    pub(crate) told_phase: Option<Phase>,
     /// How often the host had lost power when a recorded success was told.
-    told_after_cuts: Option<u64>,
+    pub(crate) told_after_cuts: Option<u64>,
 }
 
-impl KeyWatch {
-    /// Its bytes go out once more; says whether that is later than anyone may be.
-    fn leaves(&mut self, by: usize, clock: Now, now: u64, limit: u64, dishonest: bool) -> bool {
-        let (first_by, first) = *self.first_left_by.get_or_insert((by, clock));
-        self.left += 1;
-        let ticks = clock.monotonic.saturating_sub(first.monotonic);
-        let old_by_ticks = first_by == by && ticks.as_millis() > u128::from(limit);
-        let old = self.reserved.is_some_and(|at| now - at > limit);
-        old && (!dishonest || old_by_ticks)
-    }
-}
-
+/// What is known of one thing that somebody wants done.
 #[derive(Clone, Default)]
-struct DeedWatch {
-    keys: Vec<Key>,
-    repeats: u32,
-    effects: u32,
+pub(crate) struct DeedWatch {
+    pub(crate) keys: Vec<Key>,
+    pub(crate) repeats: u32,
+    /// What the server did, apart from what is excused.
+    pub(crate) effects: u32,
 }
 
 /// All that is watched.
@@ -145,10 +153,10 @@ pub(crate) struct Monitor {
     pub(crate) violations: Vec<String>,
     pub(crate) hash: u64,
     pub(crate) trace: Option<Vec<String>>,
-    /// Which of the planned deaths took place, a bit for each.
-    pub(crate) planned_deaths: u64,
-    keys: HashMap<Box<str>, KeyWatch, BuildHasherDefault<Quick>>,
-    deeds: Vec<DeedWatch>,
+    /// How many of the planned deaths took place.
+    pub(crate) planned_deaths: usize,
+    pub(crate) keys: HashMap<Box<str>, KeyWatch, BuildHasherDefault<Quick>>,
+    pub(crate) deeds: Vec<DeedWatch>,
 }
 
 impl Monitor {
@@ -164,7 +172,7 @@ impl Monitor {
         }
     }
 
-    fn note(&mut self, now: u64, numbers: &[u64], text: impl FnOnce() -> String) {
+    pub(crate) fn note(&mut self, now: u64, numbers: &[u64], text: impl FnOnce() -> String) {
         for number in numbers.iter().chain([&now]) {
             let hash = self.hash ^ number;
             self.hash = hash.rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -176,23 +184,6 @@ impl Monitor {
 
     pub(crate) fn broken(&mut self, rule: &str, deed: usize, what: &str) {
         self.violations.push(format!("{rule}: deed {deed}: {what}"));
-    }
-
-    /// An entry was created on a disk.
-    pub(crate) fn begun(&mut self, key: &Key, deed: usize, host: usize, _now: u64) {
-        self.counters.operations += 1;
-        let watch = self.keys.entry(key.as_str().into()).or_default();
-        if watch.begun {
-            self.violations
-                .push(format!("I17: deed {deed}: a key was minted twice"));
-            return;
-        }
-        (watch.begun, watch.deed, watch.host) = (true, deed, host);
-        let it = &mut self.deeds[deed];
-        it.keys.push(key.clone());
-        if it.keys.len() as u32 > 1 + it.repeats {
-            self.broken("I2", deed, "more keys than deliberate repeats allow");
-        }
     }
 
     pub(crate) fn repeat_asked(&mut self, deed: usize) {
@@ -212,9 +203,8 @@ impl Monitor {
             let before = watch.in_flight.len();
             watch.in_flight.retain(|p| *p != process);
             died += (before - watch.in_flight.len()) as u64;
-            if watch.hint.is_some_and(|(p, _, _)| p == process) {
-                watch.hint = None;
-            }
+            // What it heard and did not note, nobody knows any more.
+            watch.hint.take_if(|hint| hint.by == process && !hint.noted);
         }
         self.counters.kills_in_flight += died;
         self.counters.kills += 1;
@@ -222,14 +212,33 @@ impl Monitor {
 
     pub(crate) fn hint(&mut self, key: &str, process: usize, clock: Now, seconds: u64) {
         if let Some(watch) = self.keys.get_mut(key) {
-            watch.hint = Some((process, clock, seconds));
+            watch.hint = Some(Hint {
+                by: process,
+                at: clock,
+                seconds,
+                noted: false,
+            });
         }
     }
 
     pub(crate) fn forget_hint(&mut self, key: &Key) {
         if let Some(watch) = self.keys.get_mut(key.as_str()) {
             watch.hint = None;
-            watch.last_left = None;
+        }
+    }
+
+    /// A driver could not even note that it lets go, so the journal is behind what it did.
+    pub(crate) fn forget_numbers(&mut self, key: &Key) {
+        if let Some(watch) = self.keys.get_mut(key.as_str()) {
+            watch.numbers.clear();
+        }
+    }
+
+    /// A power cut takes back notes of attempts and waits, which are not pressed onto the device.
+    pub(crate) fn power_fails(&mut self, host: usize) {
+        for watch in self.keys.values_mut().filter(|watch| watch.host == host) {
+            watch.numbers.clear();
+            watch.hint = None;
         }
     }
 
@@ -239,16 +248,17 @@ impl Monitor {
         }
     }
 
-    pub(crate) fn nobody_knows(&mut self, key: &Key) {
+    /// Whether its driver cannot tell what the journal says of it.
+    pub(crate) fn nobody_knows(&mut self, key: &Key, so: bool) {
         if let Some(watch) = self.keys.get_mut(key.as_str()) {
-            watch.nobody_knows = true;
+            watch.nobody_knows = so;
         }
     }
 
     /// The server sent it on to another place: going there is part of the same attempt.
     pub(crate) fn sent_on(&mut self, key: &str) {
         if let Some(watch) = self.keys.get_mut(key) {
-            watch.last_left = None;
+            watch.numbers.pop();
         }
     }
 
@@ -262,49 +272,6 @@ impl Monitor {
     /// The only key of a deed, for servers that see none.
     pub(crate) fn latest_key(&self, deed: usize) -> Option<Box<str>> {
         Some(self.deeds.get(deed)?.keys.last()?.as_str().into())
-    }
-
-    /// One bit of an entry's bytes is turned: whoever reads them must notice.
-    pub(crate) fn watch_altered(&mut self, entry: &Entry, bit: u64) {
-        let flip = |mut bytes: Vec<u8>| {
-            let bit = bit as usize % (bytes.len() * 8);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            bytes
-        };
-        let deed = self.keys.get(entry.key().as_str()).map_or(0, |w| w.deed);
-        let unnoticed = if bit >> 63 == 0 {
-            Frozen::decode(&flip(entry.frozen.encode())).is_ok()
-        } else {
-            Progress::decode(&flip(entry.progress.encode(entry.key())), entry.key()).is_ok()
-        };
-        if unnoticed {
-            self.broken("I10", deed, "a turned bit was not noticed");
-        }
-    }
-
-    /// The server acted.
-    ///
-    /// `excused` where a clock was set back, so that nobody can know the age of a key.
-    fn effect(&mut self, key: &str, deed: usize, answer: &str, excused: bool) {
-        let watch = self.keys.entry(key.into()).or_default();
-        watch.effects += 1;
-        watch.answer = answer.into();
-        let (effects, failed) = (watch.effects, watch.told_failure);
-        self.deeds[deed].effects += 1;
-        if effects > 1 && !excused && !key.is_empty() {
-            self.broken("I7", deed, "it happened twice under one key");
-        }
-        if failed {
-            self.broken(
-                "I8",
-                deed,
-                "it happened after it was told that it had not and would not",
-            );
-        }
-        let it = &self.deeds[deed];
-        if it.effects > 1 + it.repeats && !excused {
-            self.broken("I2", deed, "it happened more often than it was asked for");
-        }
     }
 
     pub(crate) fn effects_in_all(&self) -> u32 {
@@ -337,430 +304,16 @@ impl Monitor {
         }
     }
 
-    /// The phase that somebody was told in so many words.
-    pub(crate) fn told_phase(&mut self, key: &Key, phase: Phase) {
-        let Some(watch) = self.keys.get_mut(key.as_str()) else {
-            return;
-        };
-        if phase == Phase::Abandoned && !watch.by_hand {
-            self.counters.abandoned += 1;
-            watch.told_failure = true;
-            if watch.effects > 0 {
-                let deed = watch.deed;
-                self.broken("I13", deed, "it was called abandoned, and it had happened");
-                return;
-            }
-        }
-        if phase.is_settled() {
-            watch.told_phase = Some(phase);
-        }
-    }
-
-    fn told_outcome(&mut self, key: &Key, outcome: &Outcome, cuts: u64) {
-        let Some(watch) = self.keys.get_mut(key.as_str()) else {
-            return;
-        };
-        let deed = watch.deed;
-        if outcome.provenance() == Provenance::ByHand || watch.by_hand {
-            return;
-        }
-        if !outcome.is_success() {
-            self.counters.told_rejected += 1;
-            watch.told_failure = true;
-            if outcome.is_recorded() {
-                watch.told_phase = Some(Phase::Rejected);
-            }
-            if watch.effects > 0 {
-                self.broken(
-                    "I8",
-                    deed,
-                    "it was told to have failed, and it had happened",
-                );
-            } else if watch.told_success {
-                self.broken(
-                    "I12",
-                    deed,
-                    "it was told to have succeeded, and then to have failed",
-                );
-            }
-            return;
-        }
-        self.counters.told_success += 1;
-        watch.told_success = true;
-        if outcome.is_recorded() && outcome.provenance() != Provenance::Recovered {
-            watch.told_after_cuts = Some(cuts);
-        }
-        let differs = outcome
-            .body()
-            .is_some_and(|body| body != watch.answer.as_bytes());
-        if watch.effects == 0 {
-            self.broken(
-                "I6",
-                deed,
-                "it was told to have succeeded, and it had not happened",
-            );
-        } else if watch.told_failure {
-            self.broken(
-                "I12",
-                deed,
-                "it was told to have failed, and then to have succeeded",
-            );
-        } else if differs {
-            self.broken(
-                "I6",
-                deed,
-                "the answer that was told is not the one that was given",
-            );
-        }
-    }
-
-    pub(crate) fn told_error(&mut self, key: Option<&Key>, error: &Error) {
-        if error.is_unresolved() {
-            self.counters.unknown += 1;
-        }
-        match error.kind() {
-            ErrorKind::Attention(samekey::Reason::WindowClosed) => {
-                self.counters.windows_closed += 1;
-            }
-            ErrorKind::Deferred(_) => self.counters.deferred += 1,
-            ErrorKind::Damaged => self.counters.damage_refused += 1,
-            _ => {}
-        }
-        if !error.nothing_was_sent() {
-            return;
-        }
-        self.counters.told_not_sent += 1;
-        let Some(watch) = key.and_then(|key| self.keys.get(key.as_str())) else {
-            return;
-        };
-        if watch.left > 0 {
-            let deed = watch.deed;
-            let what = format!("it was told that nothing was sent, and something was: {error}");
-            self.broken("I8", deed, &what);
-        }
-    }
-
     /// The last look at every key that was begun.
-    fn keys_begun(&self) -> impl Iterator<Item = (&Key, &KeyWatch)> {
+    pub(crate) fn keys_begun(&self) -> impl Iterator<Item = (&Key, &KeyWatch)> {
         let keys = self.deeds.iter().flat_map(|deed| &deed.keys);
         keys.filter_map(|key| Some((key, self.keys.get(key.as_str())?)))
     }
 }
 
-fn keeps_a_body(entry: &Entry) -> bool {
-    let answer = entry.progress.answer.as_ref();
-    let bodies = [Some(&entry.frozen.body), answer.map(|it| &it.body)];
-    let mut kept = bodies.into_iter().flatten();
-    kept.any(|body| matches!(body, Kept::Plain(_)))
-}
-
 impl World {
-    pub(crate) fn effect(&mut self, key: &str, deed: usize, answer: &str) {
-        let host = self.monitor.keys.get(key).map_or(0, |watch| watch.host);
-        let excused = self.hosts[host].dishonest;
-        self.monitor.effect(key, deed, answer, excused);
-    }
-
-    pub(crate) fn told_outcome(&mut self, key: &Key, outcome: &Outcome) {
-        let host = self
-            .monitor
-            .keys
-            .get(key.as_str())
-            .map_or(0, |watch| watch.host);
-        let cuts = self.hosts[host].cuts;
-        self.monitor.told_outcome(key, outcome, cuts);
-    }
-
     /// Adds to the trace, and to its digest.
     pub(crate) fn note(&mut self, numbers: &[u64], text: impl FnOnce() -> String) {
         self.monitor.note(self.now, numbers, text);
-    }
-
-    /// What the disk says against sending under this key.
-    fn disk_problems(&self, host: usize, key: &str) -> Vec<(&'static str, &'static str)> {
-        let now = self.now;
-        let mut problems = Vec::new();
-        let disk = &self.hosts[host].disk;
-        let row = Key::adopt(key)
-            .ok()
-            .and_then(|key| disk.by_key.get(&key).copied());
-        match row.and_then(|slot| disk.rows.get(&slot)) {
-            None => problems.push(("I1", "it was sent before its key was durable")),
-            Some(row) => {
-                if row
-                    .damaged_at
-                    .is_some_and(|at| at < now.saturating_sub(200_000))
-                {
-                    problems.push((
-                        "I10",
-                        "it was sent from an entry that was altered long before",
-                    ));
-                }
-                if row.gone.is_some() {
-                    problems.push(("I12", "it was sent after it was forgotten"));
-                }
-            }
-        }
-        problems
-    }
-
-    /// A program hands a request to its network; `left` if its bytes may have gone out.
-    pub(crate) fn watch_send(&mut self, packet: &Packet, permit: &Permit, left: bool) {
-        self.monitor.counters.sends += 1;
-        let (process, now) = (packet.process, self.now);
-        let host = self.processes[process].host;
-        let clock = self.clock(host);
-        let (window, timeout) = (self.config.window, self.config.timeout);
-        let (dishonest, cuts) = (self.hosts[host].dishonest, self.hosts[host].cuts);
-        let mut problems = self.disk_problems(host, &packet.key);
-        let Some(watch) = self.monitor.keys.get_mut(&packet.key) else {
-            return self.monitor.broken(
-                "I1",
-                packet.deed,
-                "it was sent under a key that no disk has",
-            );
-        };
-        if *watch.digest.get_or_insert(packet.digest) != packet.digest {
-            problems.push(("I3", "one key was sent with two requests"));
-        }
-        if watch.tenant.is_empty() {
-            watch.tenant = packet.tenant.clone();
-        } else if watch.tenant != packet.tenant {
-            problems.push(("I16", "it was sent for somebody else"));
-        }
-        if !permit.url().starts_with("https://s") {
-            problems.push(("I15", "it was sent elsewhere"));
-        }
-        // Nobody can look once more while it is stopped between the look and the send.
-        let stopped = self.processes[process]
-            .thawed_at
-            .is_some_and(|at| now <= at + 20);
-        if !stopped && (watch.told_phase.is_some() || watch.told_after_cuts == Some(cuts)) {
-            problems.push(("I12", "it was sent after its end was told"));
-        }
-        if let Some((by, since, seconds)) = watch.hint.take()
-            && by == process
-            && !dishonest
-            && clock.since(since).as_millis() + 1 < u128::from(seconds) * 1000
-        {
-            problems.push(("I14", "it was sent sooner than the server asked"));
-        }
-        let attempt = (process, permit.attempt());
-        if left && watch.last_left.replace(attempt) == Some(attempt) {
-            problems.push(("I14", "two requests left under one attempt"));
-        }
-        if left
-            && watch.leaves(
-                process,
-                clock,
-                now,
-                window.saturating_sub(timeout),
-                dishonest,
-            )
-        {
-            problems.push(("I7", "it was sent after the window"));
-        }
-        let others: Vec<usize> = watch
-            .in_flight
-            .iter()
-            .copied()
-            .filter(|p| *p != process)
-            .collect();
-        watch.in_flight.push(process);
-        let overlap = others.iter().any(|p| {
-            let other = &self.processes[*p];
-            other.alive && !other.was_frozen && other.frozen_since.is_none()
-        });
-        if overlap && !self.processes[process].was_frozen {
-            problems.push(("I5", "two live drivers sent it at once"));
-        }
-        for (rule, what) in problems {
-            self.monitor.broken(rule, packet.deed, what);
-        }
-    }
-
-    /// A write took hold.
-    pub(crate) fn watch_write(&mut self, host: usize, slot: u64, before: Option<Before>) {
-        let World {
-            hosts,
-            monitor,
-            now,
-            ..
-        } = self;
-        let Some(row) = hosts[host].disk.rows.get(&slot) else {
-            return;
-        };
-        let (key, after) = (row.entry.key(), &row.entry.progress);
-        let deed = monitor.keys.get(key.as_str()).map_or(0, |watch| watch.deed);
-        let numbers = [2, deed as u64, after.revision, after.owner.0 as u64];
-        monitor.note(*now, &numbers, || {
-            format!(
-                "deed {deed} is {:?}, revision {}, owner {}, {} attempts, maybe {}",
-                after.phase,
-                after.revision,
-                after.owner.0 as u64,
-                after.attempts,
-                after.maybe_applied
-            )
-        });
-        if after.recent.len() > REMEMBERED_ATTEMPTS {
-            monitor.broken("I21", deed, "an entry grows with every attempt");
-        }
-        let watch = monitor.keys.get(key.as_str());
-        let in_doubt = watch.is_some_and(|watch| watch.left > watch.answered && !watch.by_hand);
-        let Some(before) = before else { return };
-        if after.phase == Phase::Abandoned && before.phase != after.phase && in_doubt {
-            monitor.broken(
-                "I13",
-                deed,
-                "it was abandoned, and an attempt has no answer",
-            );
-        }
-        if before.phase.is_settled() && before.phase != after.phase {
-            let what = format!("{} became {}", before.phase, after.phase);
-            monitor.broken("I12", deed, &what);
-        }
-        if before.phase.is_settled() && before.answer != after.answer {
-            monitor.broken("I12", deed, "a final answer was replaced");
-        }
-        if after.epoch < before.epoch {
-            monitor.broken("I5", deed, "an epoch went back");
-        }
-        let takeover = before.owner != after.owner && before.owner.0 != 0 && after.owner.0 != 0;
-        monitor.counters.takeovers += u64::from(takeover);
-        // An attempt that was noted and then surely did not leave may be taken back, no other.
-        let let_go = after.owner.0 == 0 && !after.maybe_applied;
-        if after.attempts < before.attempts && !let_go {
-            monitor.broken("I14", deed, "attempts were uncounted");
-        }
-        let headers = after.answer.as_ref().map(|answer| &answer.headers);
-        if headers.is_some_and(|lines| lines.iter().any(|(_, value)| value.contains(CANARY))) {
-            monitor.broken("I9", deed, "a secret was kept");
-        }
-    }
-
-    /// A program that starts reads what an older one wrote, byte for byte; what a newer one wrote
-    /// it refuses.
-    pub(crate) fn watch_reading(&mut self, host: usize) {
-        let World {
-            hosts,
-            rng,
-            monitor,
-            ..
-        } = self;
-        let rows = &hosts[host].disk.rows;
-        let at = rng.below(rows.len() as u64 + 1);
-        let Some((_, row)) = rows.range(at..).next() else {
-            return;
-        };
-        monitor.counters.entries_read_back += 1;
-        let (entry, key) = (&row.entry, row.entry.key());
-        let (mut frozen, progress) = (entry.frozen.encode(), entry.progress.encode(key));
-        let same = Frozen::decode(&frozen).is_ok_and(|it| it == *entry.frozen)
-            && Progress::decode(&progress, key).is_ok_and(|it| it == entry.progress);
-        if !same {
-            monitor.broken("I22", 0, "an entry was read as another than was written");
-        }
-        frozen[0] = FORMAT + 1;
-        if Frozen::decode(&frozen).is_ok() {
-            monitor.broken("I22", 0, "an entry of a newer format was read");
-        }
-    }
-
-    /// Whatever cannot be read must be shown all the same.
-    pub(crate) fn watch_listing(&mut self, process: usize, shown: &[samekey::Operation]) {
-        let it = &self.processes[process];
-        let scope = if it.principal == 0 {
-            "sim/alice"
-        } else {
-            "sim/bob"
-        };
-        let rows = self.hosts[it.host].disk.rows.values();
-        let altered = rows
-            .filter(|row| row.damaged_at.is_some() && row.entry.frozen.scope.as_str() == scope)
-            .filter(|row| row.entry.progress.phase.is_unfinished())
-            .count();
-        if shown
-            .iter()
-            .filter(|operation| operation.damage().is_some())
-            .count()
-            < altered
-        {
-            self.monitor
-                .broken("I10", 0, "an altered entry was not shown");
-        }
-    }
-
-    /// Everything that can be judged only at the end.
-    pub(crate) fn last_judgement(&mut self) {
-        let (mut problems, mut stuck) = (Vec::new(), 0);
-        for (key, watch) in self.monitor.keys_begun() {
-            let disk = &self.hosts[watch.host].disk;
-            let Some(row) = disk.by_key.get(key).and_then(|slot| disk.rows.get(slot)) else {
-                problems.push((
-                    "I4",
-                    watch.deed,
-                    "an operation vanished from the disk".to_owned(),
-                ));
-                continue;
-            };
-            let phase = row.entry.progress.phase;
-            if row.gone.is_some() && !phase.is_settled() {
-                let what = "what has not ended was reaped".to_owned();
-                problems.push(("I21", watch.deed, what));
-            }
-            if row.gone.is_some() || row.damaged_at.is_some() {
-                continue;
-            }
-            if !self.config.keeps_bodies && keeps_a_body(&row.entry) {
-                let what = "a body was kept that was to be forgotten".to_owned();
-                problems.push(("I9", watch.deed, what));
-            }
-            if let Some(told) = watch.told_phase
-                && told != phase
-            {
-                let what = format!("it was told to be {told}, and the disk says {phase:?}");
-                problems.push(("I12", watch.deed, what));
-            }
-            if watch.told_after_cuts == Some(self.hosts[watch.host].cuts)
-                && phase != Phase::Succeeded
-            {
-                let what = format!("it was told to have succeeded, and the disk says {phase:?}");
-                problems.push(("I12", watch.deed, what));
-            }
-            let unfounded = phase == Phase::Succeeded && watch.effects == 0;
-            let false_end =
-                matches!(phase, Phase::Rejected | Phase::Abandoned) && watch.effects > 0;
-            if (unfounded || false_end) && !watch.by_hand {
-                let what = format!(
-                    "the disk says {phase}, the server {} effects",
-                    watch.effects
-                );
-                problems.push(("I8", watch.deed, what));
-            }
-            let owner = process_of(row.entry.progress.owner);
-            let held = owner.is_some_and(|owner| self.living.contains(&owner));
-            if held && watch.nobody_knows {
-                stuck += u64::from(self.calm && phase.is_open());
-                continue;
-            }
-            if self.calm && phase.is_open() {
-                let what = format!("in the calm it is still {phase}");
-                problems.push(("liveness", watch.deed, what));
-            }
-            let text = row
-                .entry
-                .frozen
-                .headers
-                .iter()
-                .any(|(_, value)| value.contains("Bearer"));
-            if text {
-                problems.push(("I9", watch.deed, "a credential was kept".to_owned()));
-            }
-        }
-        self.monitor.counters.held_unknowingly += stuck;
-        for (rule, deed, what) in problems {
-            self.monitor.broken(rule, deed, &what);
-        }
     }
 }

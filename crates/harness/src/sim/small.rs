@@ -1,7 +1,7 @@
-//! Small worlds, every one of them: programs are killed at every write and every send, and their
-//! successors too. A read changes nothing, so a death there is one after the step before.
+//! Small worlds, every one of them: programs die before and after every write and every send, and
+//! then others do. A read changes nothing, so a death there is one after the step before.
 
-use super::config::{Config, FAULTS, Fault};
+use super::config::{Config, Death, FAULTS, Fault, Keeping};
 use super::{Report, run_config};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -47,7 +47,7 @@ impl Config {
             accounts: 1,
             clicks_everywhere: false,
             profile: "default",
-            keeps_bodies: true,
+            keeping: Keeping::Plain,
             retention: None,
             kill_plan: Vec::new(),
             plan_is_cut: false,
@@ -58,7 +58,7 @@ impl Config {
 /// The settings of the small worlds: what else is wrong while programs die.
 fn settings(full: bool) -> Vec<(&'static str, Config)> {
     let mut all = Vec::new();
-    let troubles: [(&str, Option<Fault>); 9] = [
+    let troubles: [(&str, Option<Fault>); 14] = [
         ("nothing else is wrong", None),
         ("answers are lost", Some(Fault::LoseReply)),
         ("requests are lost", Some(Fault::LoseRequest)),
@@ -68,6 +68,11 @@ fn settings(full: bool) -> Vec<(&'static str, Config)> {
         ("people cancel", Some(Fault::Cancel)),
         ("the server takes its time", Some(Fault::Accept)),
         ("writes fail", Some(Fault::WriteError)),
+        ("nobody listens", Some(Fault::Refuse)),
+        ("a gateway speaks", Some(Fault::Gateway)),
+        ("it is sent on", Some(Fault::Moved)),
+        ("callers leave", Some(Fault::Drop)),
+        ("all takes long", Some(Fault::Slow)),
     ];
     for (name, trouble) in troubles {
         for cut in [false, true] {
@@ -89,46 +94,81 @@ fn settings(full: bool) -> Vec<(&'static str, Config)> {
     all
 }
 
-/// One operation and one driver, killed at every step, and its successor at every step.
+/// One operation and one driver: it dies before or after every step, and then whoever is left.
 #[must_use]
 pub fn run(seeds: u64) -> Small {
-    sweep_all(seeds, false, &[(0, 1)])
+    sweep_all(seeds, false)
 }
 
-/// Two operations that two drivers both want; two deaths among the drivers and their successors.
+/// Two operations that two drivers both want; any of them dies before or after every step, and then
+/// any other, old or new.
 #[must_use]
 pub fn run_full(seeds: u64) -> Small {
-    sweep_all(seeds, true, &[(0, 1), (0, 2), (1, 2), (2, 3)])
+    sweep_all(seeds, true)
 }
 
 /// One small world whose program dies after its first step: its successor must take over.
 #[must_use]
 pub fn one() -> Report {
     let mut config = Config::quiet(true);
-    config.kill_plan = vec![(0, 2)];
+    config.kill_plan = vec![Death {
+        process: 0,
+        step: 2,
+        after: false,
+    }];
     run_config(&config, 1, false)
 }
 
-fn sweep_all(seeds: u64, full: bool, victims: &[(usize, usize)]) -> Small {
+/// Whether a planned power cut takes down every program of its host, and not only the one at whose
+/// step it comes.
+#[must_use]
+pub fn a_cut_spares_nobody() -> bool {
+    let (_, mut config) = settings(true).swap_remove(2);
+    config.kill_plan = vec![Death {
+        process: 0,
+        step: 2,
+        after: false,
+    }];
+    let dies = |who: &str| {
+        let report = run_config(&config, 1, true);
+        let line = format!("{who} dies");
+        let at = |line: &String| line.split_whitespace().next().map(str::to_owned);
+        report
+            .trace
+            .iter()
+            .find(|it| it.ends_with(&line))
+            .and_then(at)
+    };
+    let (first, second) = (dies("p0"), dies("p1"));
+    config.plan_is_cut && first.is_some() && first == second
+}
+
+/// More programs than any small world starts.
+const PROGRAMS: usize = 12;
+
+fn sweep_all(seeds: u64, full: bool) -> Small {
     let settings = settings(full);
     let mut jobs = Vec::new();
     for (name, config) in &settings {
         for seed in 1..=seeds {
-            for pair in victims {
-                jobs.push((*name, config, seed, *pair));
+            for process in 0..PROGRAMS {
+                jobs.push((*name, config, seed, process));
             }
         }
     }
     let (next, total) = (AtomicUsize::new(0), Mutex::new(Small::default()));
     let work = || {
-        while let Some((name, config, seed, pair)) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
+        while let Some((name, config, seed, process)) =
+            jobs.get(next.fetch_add(1, Ordering::Relaxed))
         {
-            let mut small = Small::default();
-            for first in 1.. {
-                if !sweep(&mut small, name, config, *seed, (pair.0, first), pair.1) {
-                    break;
-                }
-            }
+            let mut sweep = Sweep {
+                name,
+                config: Config::clone(config),
+                seed: *seed,
+                small: Small::default(),
+            };
+            sweep.first_deaths(*process);
+            let mut small = sweep.small;
             let mut total = super::lock(&total);
             total.worlds += small.worlds;
             total.twice_killed += small.twice_killed;
@@ -145,34 +185,66 @@ fn sweep_all(seeds: u64, full: bool, victims: &[(usize, usize)]) -> Small {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Every second death after one first; false if the first was never reached.
-fn sweep(
-    small: &mut Small,
-    name: &str,
-    config: &Config,
+/// All the worlds of one setting and seed in which one program dies first.
+struct Sweep<'a> {
+    name: &'a str,
+    config: Config,
     seed: u64,
-    first: (usize, u64),
-    other: usize,
-) -> bool {
-    let mut config = config.clone();
-    for second in 0.. {
-        config.kill_plan = vec![first];
-        if second > 0 {
-            config.kill_plan.push((other, second));
-        }
-        let report = run_config(&config, seed, false);
-        small.worlds += 1;
-        small.twice_killed += u64::from(report.planned_deaths == 0b11);
-        if !report.violations.is_empty() && small.broken.len() < 10 {
-            let plan = format!("{name}, {config:?}");
-            small.broken.push((plan, run_config(&config, seed, true)));
-        }
-        if second == 0 && report.planned_deaths == 0 {
-            return false;
-        }
-        if second > 0 && report.planned_deaths & 0b10 == 0 {
-            return true;
+    small: Small,
+}
+
+impl Sweep<'_> {
+    /// This program dies before and after each of its steps.
+    fn first_deaths(&mut self, process: usize) {
+        for step in 1.. {
+            for after in [false, true] {
+                let first = Death {
+                    process,
+                    step,
+                    after,
+                };
+                self.config.kill_plan = vec![first];
+                if self.world() < 1 {
+                    return;
+                }
+                for other in (0..PROGRAMS).filter(|other| *other != process) {
+                    self.second_deaths(first, other);
+                }
+            }
         }
     }
-    true
+
+    /// After that another one does.
+    fn second_deaths(&mut self, first: Death, process: usize) {
+        for step in 1.. {
+            for after in [false, true] {
+                let second = Death {
+                    process,
+                    step,
+                    after,
+                };
+                self.config.kill_plan = vec![first, second];
+                if self.world() < 2 {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Runs the world of this plan; says how many of its deaths took place.
+    fn world(&mut self) -> usize {
+        let report = run_config(&self.config, self.seed, false);
+        let deaths = report.planned_deaths;
+        // A plan that was not carried out is the world of a shorter one.
+        if deaths == self.config.kill_plan.len() {
+            self.small.worlds += 1;
+            self.small.twice_killed += u64::from(deaths == 2);
+        }
+        if !report.violations.is_empty() && self.small.broken.len() < 10 {
+            let plan = format!("{}, {:?}", self.name, self.config);
+            let told = run_config(&self.config, self.seed, true);
+            self.small.broken.push((plan, told));
+        }
+        deaths
+    }
 }

@@ -1,6 +1,6 @@
 //! People: they click, click again, cancel, switch accounts, look things up and try again later.
 
-use super::config::Fault;
+use super::config::{Fault, Keeping};
 use super::disk::process_of;
 use super::executor::sleep;
 use super::world::{Shared, World, lock};
@@ -26,7 +26,7 @@ fn tell(world: &Shared, operation: &Operation, result: &Result<Outcome, Error>) 
         }
         Err(error) => {
             world.note(&[6, deed], || format!("deed {deed} told: {error}"));
-            world.monitor.told_error(Some(&key), error);
+            world.told_error(Some(&key), error);
         }
     }
 }
@@ -40,7 +40,7 @@ fn body_of(deed: usize) -> String {
 async fn take_up(world: &Shared, operation: &Operation) -> Result<Outcome, Error> {
     let wrong = {
         let mut world = lock(world);
-        if world.config.keeps_bodies {
+        if world.config.keeping != Keeping::Nothing {
             None
         } else {
             let wrong = world.rng.chance(500);
@@ -86,7 +86,7 @@ pub(crate) fn act(
             .await;
         let operation = match begun {
             Ok(operation) => Arc::new(operation),
-            Err(error) => return lock(&world).monitor.told_error(None, &error),
+            Err(error) => return lock(&world).told_error(None, &error),
         };
         if cancels {
             let task = cancel(world.clone(), Arc::clone(&operation));
@@ -124,7 +124,7 @@ async fn again(world: &Shared, client: &Client, operation: &Operation, deed: usi
             let result = repeat.send().await;
             tell(world, &repeat, &result);
         }
-        Err(error) => lock(world).monitor.told_error(None, &error),
+        Err(error) => lock(world).told_error(None, &error),
     }
 }
 
@@ -190,7 +190,7 @@ pub(crate) fn recover(world: Shared, client: Client, process: usize) -> BoxFutur
         for round in 0..rounds {
             let open = match client.unfinished().await {
                 Ok(open) => open,
-                Err(error) => return lock(&world).monitor.told_error(None, &error),
+                Err(error) => return lock(&world).told_error(None, &error),
             };
             lock(&world).watch_listing(process, &open);
             if open.is_empty() {

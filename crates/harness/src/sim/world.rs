@@ -1,6 +1,6 @@
 //! Everything that the simulated programs can touch: time, hosts, disks, the network, the servers.
 
-use super::config::{Config, Fault};
+use super::config::{Config, Death, Fault, Keeping};
 use super::disk::{Disk, Job};
 use super::monitor::Monitor;
 use super::net::Packet;
@@ -36,8 +36,8 @@ pub(crate) struct Host {
     pub(crate) off: i64,
     /// How much its monotonic clock has stood still.
     pub(crate) stood_still: u64,
-    /// Whether its wall clock was ever wrong by more than a moment.
-    pub(crate) dishonest: bool,
+    /// When its wall clock was last set back, in true time.
+    pub(crate) set_back_at: Option<u64>,
     /// How often it lost power.
     pub(crate) cuts: u64,
     /// Until when it sleeps.
@@ -51,19 +51,36 @@ pub(crate) struct Process {
     pub(crate) host: usize,
     pub(crate) principal: usize,
     pub(crate) alive: bool,
+    pub(crate) started_at: u64,
     pub(crate) died_at: u64,
     pub(crate) frozen_since: Option<u64>,
     /// When it last came back from being frozen for longer than a lease.
     pub(crate) was_frozen: bool,
     /// When it last came back.
     pub(crate) thawed_at: Option<u64>,
-    /// Counts its writes and sends, so that it can be killed at any of them.
-    pub(crate) steps: u64,
     /// Tasks that were woken while it was frozen.
     pub(crate) held: Vec<usize>,
     pub(crate) poisoned: bool,
     /// When the last of its queued writes will be made.
     pub(crate) disk_busy_until: u64,
+}
+
+impl Process {
+    pub(crate) fn new(host: usize, principal: usize, started_at: u64) -> Process {
+        Process {
+            host,
+            principal,
+            alive: true,
+            started_at,
+            died_at: 0,
+            frozen_since: None,
+            was_frozen: false,
+            thawed_at: None,
+            held: Vec::new(),
+            poisoned: false,
+            disk_busy_until: 0,
+        }
+    }
 }
 
 /// What is due at a time.
@@ -141,9 +158,15 @@ pub(crate) struct World {
     pub(crate) monitor: Monitor,
     /// Tasks to start, by process.
     pub(crate) to_spawn: Vec<(usize, BoxFuture<'static, ()>)>,
-    /// Processes whose time has come.
-    pub(crate) to_kill: Vec<usize>,
+    /// Processes that died at a step and are to be buried.
+    pub(crate) to_bury: Vec<usize>,
+    /// A process whose planned time has come, and which takes its host's power with it or not.
+    pub(crate) planned: Option<usize>,
+    /// How many steps the next one of the plan has made since the death before.
+    plan_steps: u64,
     pub(crate) calm: bool,
+    /// Which process has its turn.
+    pub(crate) turn: usize,
     /// Who still ran when the world ended.
     pub(crate) living: Vec<usize>,
     due: BinaryHeap<Due>,
@@ -158,7 +181,7 @@ impl World {
                 disk: Disk::default(),
                 off: i64::try_from(rng.below(4_000)).unwrap_or(0) - 2_000,
                 stood_still: 0,
-                dishonest: false,
+                set_back_at: None,
                 cuts: 0,
                 sleeps_until: 0,
                 ahead: false,
@@ -173,8 +196,11 @@ impl World {
             processes: Vec::new(),
             servers,
             to_spawn: Vec::new(),
-            to_kill: Vec::new(),
+            to_bury: Vec::new(),
+            planned: None,
+            plan_steps: 0,
             calm: false,
+            turn: 0,
             living: Vec::new(),
             due: BinaryHeap::new(),
             count: 0,
@@ -224,6 +250,12 @@ impl World {
         }
     }
 
+    /// Whether a process was stopped since it last looked: nobody can look then.
+    pub(crate) fn was_stopped(&self, process: usize) -> bool {
+        let thawed = self.processes[process].thawed_at;
+        thawed.is_some_and(|at| self.now <= at + 20)
+    }
+
     /// How long servers remember a key.
     pub(crate) fn window(&self) -> Duration {
         Duration::from_millis(self.config.window)
@@ -255,29 +287,58 @@ impl World {
         if !self.processes[process].alive {
             return false;
         }
-        self.processes[process].steps += 1;
-        let here = (process, self.processes[process].steps);
-        let planned = self.config.kill_plan.iter().position(|at| *at == here);
-        if let Some(number) = planned {
-            self.monitor.planned_deaths |= 1 << number;
+        match self.planned_death(process) {
+            Some(death) if death.after => {
+                self.planned = Some(process);
+                true
+            }
+            Some(_) => {
+                self.planned = Some(process);
+                self.die(process);
+                false
+            }
+            None => self.look(process),
         }
-        self.look(process, planned.is_some())
+    }
+
+    /// Whether the plan says that this process dies at this step.
+    fn planned_death(&mut self, process: usize) -> Option<Death> {
+        let next = self.config.kill_plan.get(self.monitor.planned_deaths)?;
+        if next.process != process {
+            return None;
+        }
+        self.plan_steps += 1;
+        if self.plan_steps != next.step {
+            return None;
+        }
+        self.plan_steps = 0;
+        self.monitor.planned_deaths += 1;
+        Some(*next)
     }
 
     /// So does every reading of the journal; false means that the process is dead.
-    pub(crate) fn look(&mut self, process: usize, dies: bool) -> bool {
+    pub(crate) fn look(&mut self, process: usize) -> bool {
         if !self.processes[process].alive {
             return false;
         }
         let in_time = self.now < self.config.span + 60_000;
-        if dies || (in_time && self.has(Fault::KillAtStep)) {
+        if in_time && self.has(Fault::KillAtStep) {
             self.monitor.counters.kills_at_step += 1;
-            self.to_kill.push(process);
+            self.to_bury.push(process);
             // It is dead from here on; the executor buries it.
             self.die(process);
             return false;
         }
         true
+    }
+
+    /// The key under which a program seals bodies: now and then not that of the others.
+    pub(crate) fn seal(&mut self) -> u8 {
+        let sealed = self.config.keeping == Keeping::Sealed;
+        self.monitor.counters.sealed_starts += u64::from(sealed);
+        let other = sealed && !self.config.calm && self.rng.chance(1_000);
+        self.monitor.counters.wrong_seals += u64::from(other);
+        1 + u8::from(other)
     }
 
     pub(crate) fn die(&mut self, process: usize) {

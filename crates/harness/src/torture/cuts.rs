@@ -37,6 +37,17 @@ pub(super) struct Plan {
     pub(super) bug: u8,
 }
 
+/// What became of one cut.
+pub(super) struct Cut {
+    pub(super) verdict: Verdict,
+    /// How many outcomes had been told before it.
+    pub(super) outcomes: u64,
+}
+
+fn is_outcome(told: &&Told) -> bool {
+    matches!(told.said, Said::Outcome(_))
+}
+
 /// What is told while a cut is prepared.
 struct Shift {
     folder: PathBuf,
@@ -86,11 +97,11 @@ impl Bench {
     }
 
     /// One cut: work, the cut, what is left of it, peace, and the verdict.
-    pub(super) fn cut(&mut self, plan: Plan) -> Res<Verdict> {
+    pub(super) fn cut(&mut self, plan: Plan) -> Res<Cut> {
         let mut rng = Rng::new(plan.seed);
         let shift = self.shift(plan, &mut rng);
-        let told = self.work_until_the_cut(&shift, plan, &mut rng)?;
-        let sent_before = self.wire.numbers();
+        let (told, sent_before) = self.work_until_the_cut(&shift, plan, &mut rng)?;
+        let outcomes = told.iter().filter(is_outcome).count() as u64;
         let journal = shift.folder.join("j");
         let before = rows(&journal)?;
         let numbers = |number: &u64| number / 1_000 == self.cuts;
@@ -123,24 +134,38 @@ impl Bench {
             people: shift.people,
             may_lose_successes: !plan.flush,
         };
-        let verdict = evidence.judge();
+        let cut = Cut {
+            verdict: evidence.judge(),
+            outcomes,
+        };
         // The disk is small; what was deleted still lies on it, and is searched for secrets.
         let _ = std::fs::remove_dir_all(&shift.folder);
-        Ok(verdict)
+        Ok(cut)
+    }
+
+    /// How often the power was cut so far.
+    pub(super) fn cuts(&self) -> u64 {
+        self.cuts
     }
 
     /// A cut with a bug let out: how many acknowledged begins it took.
     pub(super) fn control(&mut self, plan: Plan) -> Res<u64> {
         let mut rng = Rng::new(plan.seed);
         let shift = self.shift(plan, &mut rng);
-        let told = self.work_until_the_cut(&shift, plan, &mut rng)?;
+        let (told, _) = self.work_until_the_cut(&shift, plan, &mut rng)?;
         let left = rows_of_what_is_left(&shift.folder.join("j"));
         let _ = std::fs::remove_dir_all(&shift.folder);
         Ok(missing_begins(&told, &left))
     }
 
-    /// Only what was received before the cut is returned.
-    fn work_until_the_cut(&self, shift: &Shift, plan: Plan, rng: &mut Rng) -> Res<Vec<Told>> {
+    /// What was told, and the numbers that were on the wire, before the cut and only then: a sync that
+    /// is under way while a file system is taken down may still report success.
+    fn work_until_the_cut(
+        &self,
+        shift: &Shift,
+        plan: Plan,
+        rng: &mut Rng,
+    ) -> Res<(Vec<Told>, Vec<u64>)> {
         let log = self.folder.join("printed");
         let mut workers = Vec::new();
         for job in &shift.jobs {
@@ -157,29 +182,25 @@ impl Bench {
             for job in &shift.jobs {
                 told.extend(told::read(&job.told)?);
             }
-            let ended = |told: &&Told| matches!(told.said, Said::Outcome(_));
-            let enough =
-                told.iter().filter(ended).count() as u64 >= outcomes && told.len() as u64 >= lines;
+            let enough = told.iter().filter(is_outcome).count() as u64 >= outcomes
+                && told.len() as u64 >= lines;
             if enough || started.elapsed() > Duration::from_secs(10) {
                 break told;
             }
             pause(Duration::from_millis(2));
         };
+        let sent = self.wire.numbers();
         self.disk.cut()?;
         workers.iter_mut().for_each(|worker| {
             worker.kill();
         });
         self.disk.restore()?;
-        Ok(told)
+        Ok((told, sent))
     }
 
     /// Secrets on the disk itself, and in all that was printed and told.
     pub(super) fn leaks(&self) -> u64 {
-        let found = leaks::search(self.folder.path());
-        let ours = found.iter().filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            !name.starts_with("shop.db")
-        });
-        ours.count() as u64 + u64::from(leaks::holds(&self.disk.image()))
+        let found = leaks::search_but_the_shop(self.folder.path());
+        found.len() as u64 + u64::from(leaks::holds(&self.disk.image()))
     }
 }

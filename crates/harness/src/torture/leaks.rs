@@ -24,6 +24,16 @@ pub(super) fn search(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The same without the server's file: it may know whom it serves, and nobody else may.
+pub(super) fn search_but_the_shop(folder: &Path) -> Vec<PathBuf> {
+    let mut found = search(folder);
+    found.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !name.starts_with("shop.db")
+    });
+    found
+}
+
 /// Whether a file, a disk's image perhaps, holds a secret.
 pub(super) fn holds(path: &Path) -> bool {
     const PIECE: usize = 1 << 20;

@@ -117,13 +117,22 @@ impl Process {
 
     /// Its end, if it comes within this time.
     pub(super) fn wait(&mut self, longest: Duration) -> Option<ExitStatus> {
+        self.wait_or(longest, || false)
+    }
+
+    /// Its end, if it comes within this time and before something else.
+    pub(super) fn wait_or(
+        &mut self,
+        longest: Duration,
+        something: impl Fn() -> bool,
+    ) -> Option<ExitStatus> {
         let started = now();
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
                 self.status = Some(status);
                 return self.status;
             }
-            if started.elapsed() >= longest {
+            if started.elapsed() >= longest || something() {
                 return None;
             }
             pause(Duration::from_millis(2));

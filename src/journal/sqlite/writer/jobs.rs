@@ -1,11 +1,11 @@
 //! What the writing thread is asked to do, and how those who asked are told.
 
-use crate::entry::{Flush, Phase, Receipt};
+use super::Queue;
+use crate::entry::{Expected, Flush, Phase, Receipt};
 use crate::journal::sqlite::rows::{NewRow, Update};
 use crate::journal::{Begun, JournalError, Reaped, Retention};
 use crate::key::Key;
 use crate::machine::release;
-use std::sync::mpsc::Sender;
 use tokio::sync::oneshot;
 
 pub(in super::super) type Outcome<T> = Result<T, JournalError>;
@@ -13,7 +13,7 @@ pub(in super::super) type Outcome<T> = Result<T, JournalError>;
 /// Somebody who waits for an `R`, and what they will be told once it is committed.
 #[derive(Debug)]
 pub(in super::super) struct Waiter<T, R = T> {
-    reply: oneshot::Sender<Outcome<R>>,
+    reply: Option<oneshot::Sender<Outcome<R>>>,
     pub(super) answer: Option<Outcome<T>>,
 }
 
@@ -21,18 +21,30 @@ impl<T, R> Waiter<T, R> {
     pub(in super::super) fn new() -> (Waiter<T, R>, oneshot::Receiver<Outcome<R>>) {
         let (reply, answer) = oneshot::channel();
         let waiter = Waiter {
-            reply,
+            reply: Some(reply),
             answer: None,
         };
         (waiter, answer)
     }
 
-    fn tell(self, wrap: impl FnOnce(T) -> R) {
-        if let Some(answer) = self.answer {
+    fn tell(&mut self, wrap: impl FnOnce(T) -> R) {
+        if let (Some(answer), Some(reply)) = (self.answer.take(), self.reply.take()) {
             // Whoever stopped waiting finds it in the journal.
-            let _ = self.reply.send(answer.map(wrap));
+            let _ = reply.send(answer.map(wrap));
         }
     }
+}
+
+/// What must have reached the disk, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum Sync {
+    /// Nothing yet: it is in the file, and a later sync covers it.
+    None,
+    /// It, before whoever asked is told. Others may see it a moment sooner, which harms nobody: what
+    /// was begun is sent only by whoever was told, or by whoever claimed it with a sync of their own.
+    BeforeTold,
+    /// It, before anybody can see it: an end that another process reads is told there at once.
+    BeforeSeen,
 }
 
 /// The answer to a begin. If nobody takes it, what was created is let go: its owner lives, so no
@@ -41,7 +53,7 @@ impl<T, R> Waiter<T, R> {
 pub(in super::super) struct Handed {
     begun: Option<Begun>,
     row: Box<NewRow>,
-    back: Sender<Job>,
+    back: Queue,
 }
 
 impl Handed {
@@ -57,7 +69,7 @@ impl Drop for Handed {
             && progress.phase == Phase::Ready
         {
             let (slot, key) = (receipt.slot(), receipt.key().clone());
-            let update = Update::new(slot, key, progress.revision, &release(progress, true));
+            let update = Update::new(slot, key, &Expected::of(progress), &release(progress, true));
             let (nobody, _) = Waiter::new();
             // Closed meanwhile, its owner is dead, and others may take it all the same.
             let _ = self
@@ -74,28 +86,40 @@ pub(in super::super) enum Job {
     Record(Box<Update>, Flush, Waiter<Receipt>),
     Forget(u64, Key, Waiter<()>),
     Reap(Vec<u64>, Retention, Waiter<Reaped>),
+    /// See whether the log has grown long.
+    Look,
     Close,
 }
 
 impl Job {
-    pub(super) fn is_full(&self) -> bool {
-        matches!(
-            self,
-            Job::Begin(..) | Job::Record(_, Flush::Full, _) | Job::Forget(..)
-        )
+    pub(super) fn sync(&self) -> Sync {
+        match self {
+            Job::Begin(..) => Sync::BeforeTold,
+            Job::Record(_, Flush::Full, _) | Job::Forget(..) => Sync::BeforeSeen,
+            Job::Record(..) | Job::Reap(..) | Job::Look | Job::Close => Sync::None,
+        }
     }
 
-    pub(super) fn tell(self, back: &Sender<Job>) {
+    /// Tells whoever waits for no sync.
+    pub(super) fn tell_early(&mut self) {
         match self {
-            Job::Begin(row, waiter) => waiter.tell(|begun| Handed {
+            Job::Record(_, Flush::Normal, waiter) => waiter.tell(|answer| answer),
+            Job::Reap(_, _, waiter) => waiter.tell(|answer| answer),
+            _ => {}
+        }
+    }
+
+    pub(super) fn tell(self, back: &Queue) {
+        match self {
+            Job::Begin(row, mut waiter) => waiter.tell(|begun| Handed {
                 begun: Some(begun),
                 row,
                 back: back.clone(),
             }),
-            Job::Record(_, _, waiter) => waiter.tell(|answer| answer),
-            Job::Forget(_, _, waiter) => waiter.tell(|answer| answer),
-            Job::Reap(_, _, waiter) => waiter.tell(|answer| answer),
-            Job::Close => {}
+            Job::Record(_, _, mut waiter) => waiter.tell(|answer| answer),
+            Job::Forget(_, _, mut waiter) => waiter.tell(|answer| answer),
+            Job::Reap(_, _, mut waiter) => waiter.tell(|answer| answer),
+            Job::Look | Job::Close => {}
         }
     }
 
@@ -105,7 +129,7 @@ impl Job {
             Job::Record(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Forget(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Reap(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
-            Job::Close => {}
+            Job::Look | Job::Close => {}
         }
     }
 }

@@ -195,40 +195,10 @@ fn function_names(section: &[u8]) -> Option<BTreeMap<usize, String>> {
     Some(names)
 }
 
-/// The standard library's crates as its own names hold them.
-const STANDARD: [&str; 4] = ["4core", "5alloc", "3std", "8dlmalloc"];
-
-/// A mangled name as a path: `_ZN7samekey7machine…` in full, of the standard library's `_RNv…4core…` only
-/// the crate. What stands in angle brackets is shown without them.
+/// A mangled name as a path, without angle brackets: `<a::B as c::D>::e` stands with `a::B`.
 fn plain(name: &str) -> String {
-    if name.starts_with("_R") {
-        let found = STANDARD.iter().filter(|part| name.contains(**part));
-        let first = found.min_by_key(|part| name.find(**part));
-        return first.map_or("?", |part| &part[1..]).to_owned();
-    }
-    let Some(mut rest) = name.strip_prefix("_ZN") else {
-        return name.to_owned();
-    };
-    let mut parts = Vec::new();
-    while let Some(end) = rest
-        .find(|c: char| !c.is_ascii_digit())
-        .filter(|end| *end > 0)
-    {
-        let length: usize = rest[..end].parse().unwrap_or(0);
-        let Some(part) = rest.get(end..end + length) else {
-            break;
-        };
-        parts.push(part);
-        rest = &rest[end + length..];
-    }
-    // The last part is a hash.
-    parts.pop();
-    let mut path = parts.join("::").replace("..", "::");
-    for (mangled, shown) in [("_$LT$", ""), ("$LT$", ""), ("$GT$", ""), ("$u20$", " ")] {
-        path = path.replace(mangled, shown);
-    }
-    let braces = path.replace("$u7b$", "{").replace("$u7d$", "}");
-    braces.replace("$RF$", "&").replace("$C$", ",")
+    let path = format!("{:#}", rustc_demangle::demangle(name));
+    path.replace(['<', '>', '&'], "").replace("mut ", "")
 }
 
 /// The crate in a path.
@@ -266,9 +236,14 @@ mod tests {
                 "samekey::journal::J as X",
             ),
             (
-                "_RNvMNtNtCsgXGp5Oqx2Ny_4core4char7methodsc16escape",
-                "core",
-                "core",
+                "_RNvXs0_NtCsa7e25hjXJrd_4core3fmteNtB5_7Display3fmt",
+                "str",
+                "str as core::fmt::Display",
+            ),
+            (
+                "_RNvNvNtCsfOTafEpjIOh_12samekey_wasm3raw3ask26___wbg_ask_638556493e61930c",
+                "samekey_wasm",
+                "samekey_wasm::raw::ask",
             ),
             ("main", "main", "main"),
         ] {

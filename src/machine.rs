@@ -526,6 +526,11 @@ impl Machine {
         self.record(Flush::Normal, Next::Launch)
     }
 
+    /// Whether the server asks for a longer wait than is sat out.
+    fn parks(&self, pause: &Pause) -> bool {
+        pause.hinted && pause.wait > self.policy.defer_above
+    }
+
     fn wait_or_stop(&mut self, pause: Pause, tick: Tick) -> Decision {
         let until = tick.now.wall + pause.wait;
         let polling = self.progress.poll_url.is_some();
@@ -536,6 +541,9 @@ impl Machine {
                 .closes_within(pause.wait, &self.progress, &self.policy, tick.now)
         {
             // What was surely not sent may begin a new window, but not sooner than the server asked.
+            if self.parks(&pause) && !self.run.in_doubt {
+                return self.defer(until);
+            }
             self.progress.not_before = pause.hinted.then_some(until);
             return self.window_closed(tick);
         }
@@ -550,9 +558,7 @@ impl Machine {
             // A job that outlasts its key's window is a person's to look at; resuming asks again.
             return self.attend(Reason::Exhausted);
         }
-        if (pause.hinted && pause.wait > self.policy.defer_above)
-            || (!fits && (pause.hinted || polling))
-        {
+        if self.parks(&pause) || (!fits && (pause.hinted || polling)) {
             return self.defer(until);
         }
         if !fits {

@@ -8,7 +8,6 @@ use super::config::Fault;
 use super::rng::Quick;
 use super::world::{Later, World};
 use crate::planted;
-use samekey::Key;
 use samekey::entry::{
     Answer, DecodeError, Entry, Expected, Flush, Grade, Owner, Phase, Progress, Receipt, Scope,
 };
@@ -16,6 +15,7 @@ use samekey::journal::{
     Begun, Damaged, JournalError, JournalErrorKind, Listing, Reaped, Retention, Tombstone, Write,
 };
 use samekey::machine::release;
+use samekey::{Key, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
@@ -52,6 +52,7 @@ pub(crate) struct Before {
     pub(crate) owner: Owner,
     pub(crate) epoch: u64,
     pub(crate) attempts: u32,
+    pub(crate) window_start: Timestamp,
     /// The answer of what has ended.
     pub(crate) answer: Option<Answer>,
 }
@@ -64,6 +65,7 @@ impl Before {
             owner: it.owner,
             epoch: it.epoch,
             attempts: it.attempts,
+            window_start: it.window_start,
             answer: it.answer.clone(),
         }
     }

@@ -80,7 +80,7 @@ pub(crate) struct Job {
 }
 
 enum What {
-    Begin(Entry, bool, Later<Result<Begun, JournalError>>),
+    Begin(Entry, Later<Result<Begun, JournalError>>),
     Record(Write, Later<Result<Receipt, JournalError>>),
 }
 
@@ -98,8 +98,7 @@ fn unreadable(slot: u64) -> JournalError {
 }
 
 impl Disk {
-    /// `looked`: whether the intent was looked up in the same step.
-    fn begin(&mut self, mut entry: Entry, looked: bool) -> Result<Begun, JournalError> {
+    fn begin(&mut self, mut entry: Entry) -> Result<Begun, JournalError> {
         let frozen = &entry.frozen;
         let name = (
             frozen.scope.clone(),
@@ -108,7 +107,7 @@ impl Disk {
         );
         let taken = self.names.get(&name).filter(|slot| {
             let damaged = self.rows[slot].damaged_at.is_some();
-            !(planted::is(18) && damaged || planted::is(24) && !looked)
+            !(planted::is(18) && damaged)
         });
         if let Some(slot) = taken {
             let row = &self.rows[slot];
@@ -291,10 +290,10 @@ impl World {
         let takes_hold = !poisoned && (!fails || self.rng.chance(2_000));
         let trouble = self.trouble(process, fails).filter(|_| !planted::is(4));
         match what {
-            What::Begin(entry, looked, answer) => {
+            What::Begin(entry, answer) => {
                 let key = entry.key().clone();
                 let deed = Monitored::of(&entry);
-                let done = takes_hold.then(|| self.hosts[host].disk.begin(entry, looked));
+                let done = takes_hold.then(|| self.hosts[host].disk.begin(entry));
                 if let Some(Ok(Begun::Created(receipt))) = &done {
                     let slot = receipt.slot();
                     let since = self.processes[process].started_at;

@@ -139,6 +139,31 @@ impl Process {
         }
     }
 
+    /// Its end, unless it gets nowhere for this long.
+    ///
+    /// Time is counted in looks, which a busy machine makes rarer and a stopped one not at all: who is
+    /// starved of work is not taken for one who hangs.
+    pub(super) fn wait_while(
+        &mut self,
+        longest: Duration,
+        so_far: impl Fn() -> usize,
+    ) -> Option<ExitStatus> {
+        const LOOK: Duration = Duration::from_millis(5);
+        let (mut seen, mut idle) = (so_far(), Duration::ZERO);
+        loop {
+            if let Some(status) = self.wait(Duration::ZERO) {
+                return Some(status);
+            }
+            let now = so_far();
+            idle = if now == seen { idle + LOOK } else { LOOK };
+            seen = now;
+            if idle > longest {
+                return None;
+            }
+            pause(LOOK);
+        }
+    }
+
     /// `kill -9`. Whether it was that which ended it.
     pub(super) fn kill(&mut self) -> bool {
         if self.status.is_none() {

@@ -11,7 +11,7 @@ use crate::sim::rng::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use samekey::journal::LEASE;
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -386,9 +386,15 @@ pub(super) fn finish_all(job: &Job, log: &Path) -> Res<()> {
     match run_out(job, log)? {
         Some(status) if status.success() => Ok(()),
         Some(status) => {
-            let printed = fs::read_to_string(log).unwrap_or_default();
+            let mut printed = Vec::new();
+            if let Ok(file) = File::open(log) {
+                let _ = file.take(16 << 20).read_to_end(&mut printed);
+            }
+            let printed = String::from_utf8_lossy(&printed);
             let last = printed.lines().last().unwrap_or_default();
-            Err(format!("who was to finish all broke ({status}): {last}"))
+            Err(format!(
+                "who was to finish all broke ({status}): {last:.200}"
+            ))
         }
         None => Err("who was to finish all hangs".into()),
     }

@@ -224,3 +224,22 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Res<T> {
 pub(super) fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
     println!("figure {name} {value} {unit}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Process {
+        Process::start(Command::new("sleep").arg("0.3")).expect("sleep is there")
+    }
+
+    #[test]
+    fn who_gets_nowhere_is_given_up_and_who_gets_on_is_waited_for() {
+        let patience = Duration::from_millis(50);
+        assert!(sleeper().wait_while(patience, || 7).is_none());
+        let told = AtomicU64::new(0);
+        let gets_on = || usize::try_from(told.fetch_add(1, Ordering::Relaxed)).unwrap_or(0);
+        let ended = sleeper().wait_while(patience, gets_on);
+        assert!(ended.is_some_and(|status| status.success()));
+    }
+}

@@ -133,6 +133,8 @@ struct Run {
     retries: u32,
     sent_at: Now,
     lost_success: Option<Response>,
+    /// Until when the server wants to be left alone, if it said so last.
+    heard: Option<Timestamp>,
     /// Whether the first attempt of this run, or its first question, was due already.
     begun: bool,
 }
@@ -166,6 +168,7 @@ impl Machine {
             retries: 0,
             sent_at: Now::default(),
             lost_success: None,
+            heard: None,
             begun: false,
         };
         Machine {
@@ -198,6 +201,18 @@ impl Machine {
     #[must_use]
     pub fn in_doubt(&self) -> bool {
         self.run.in_doubt
+    }
+
+    /// Until when the server asked, in this run, to be left alone.
+    #[must_use]
+    pub fn heard(&self) -> Option<Timestamp> {
+        self.run.heard
+    }
+
+    /// Keeps to what an earlier run of this program [heard](Self::heard) and could not write down, as
+    /// somebody else had the entry then.
+    pub fn keep_to(&mut self, heard: Option<Timestamp>) {
+        self.run.heard = heard;
     }
 
     /// Takes in what happened and says what to do next.
@@ -236,6 +251,16 @@ impl Machine {
         }
         if self.would_act_twice() {
             return self.attend(Reason::NoKeySupport);
+        }
+        let asked = |until: Timestamp| until.since(tick.now.wall);
+        let wait = self.run.heard.map_or(Duration::ZERO, asked);
+        if wait > Duration::ZERO {
+            let pause = Pause {
+                wait,
+                hinted: true,
+                charge: false,
+            };
+            return self.wait_or_stop(pause, tick);
         }
         // A longer wait than any that is sat out can only be a clock that was set back.
         let left = |until: Timestamp| until.since(tick.now.wall).min(self.policy.defer_above);
@@ -453,7 +478,8 @@ impl Machine {
             .is_some_and(|hint| hint > self.policy.defer_above);
         if self.run.attempts >= self.policy.max_attempts && !parked {
             // Whoever resumes it must not come sooner than the server asked.
-            self.progress.not_before = again.hint.map(|hint| tick.now.wall + hint);
+            self.run.heard = again.hint.map(|hint| tick.now.wall + hint);
+            self.progress.not_before = self.run.heard;
             return self.stop(tick);
         }
         if again.at_once {
@@ -526,8 +552,14 @@ impl Machine {
         self.record(Flush::Normal, Next::Launch)
     }
 
+    /// Whether the server asks for a longer wait than is sat out.
+    fn parks(&self, pause: &Pause) -> bool {
+        pause.hinted && pause.wait > self.policy.defer_above
+    }
+
     fn wait_or_stop(&mut self, pause: Pause, tick: Tick) -> Decision {
         let until = tick.now.wall + pause.wait;
+        self.run.heard = pause.hinted.then_some(until);
         let polling = self.progress.poll_url.is_some();
         if !polling
             && self
@@ -536,7 +568,10 @@ impl Machine {
                 .closes_within(pause.wait, &self.progress, &self.policy, tick.now)
         {
             // What was surely not sent may begin a new window, but not sooner than the server asked.
-            self.progress.not_before = pause.hinted.then_some(until);
+            if self.parks(&pause) && !self.run.in_doubt {
+                return self.defer(until);
+            }
+            self.progress.not_before = self.run.heard;
             return self.window_closed(tick);
         }
         let fits = pause.wait <= self.time_left(tick.now);
@@ -550,9 +585,7 @@ impl Machine {
             // A job that outlasts its key's window is a person's to look at; resuming asks again.
             return self.attend(Reason::Exhausted);
         }
-        if (pause.hinted && pause.wait > self.policy.defer_above)
-            || (!fits && (pause.hinted || polling))
-        {
+        if self.parks(&pause) || (!fits && (pause.hinted || polling)) {
             return self.defer(until);
         }
         if !fits {

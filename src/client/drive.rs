@@ -30,16 +30,20 @@ impl Inner {
             if waited && let Some(entry) = self.landed(operation).await? {
                 return self.conclude(operation, &entry);
             }
+            let mut heard = None;
             loop {
                 let mine = match self.acquire(operation, wish).await? {
                     Acquired::Mine(mine) => mine,
                     Acquired::Ended(entry) => return self.conclude(operation, &entry),
                 };
                 let mut ride = Ride::new(self, operation, *mine)?;
+                ride.machine.keep_to(heard);
                 if let Some(end) = ride.run().await? {
                     return Ok(end);
                 }
-                // Somebody else drives it now: wait for them.
+                // Somebody else drives it now: wait for them. If they are gone, what the server asked
+                // of us still holds.
+                heard = ride.machine.heard();
             }
         })
         .await

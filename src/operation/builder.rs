@@ -13,6 +13,11 @@ use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
 use crate::seam::BoxFuture;
+#[cfg(feature = "planted")]
+use crate::{
+    client::Inner,
+    journal::{JournalError, Query},
+};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
@@ -309,16 +314,19 @@ impl OperationBuilder {
             frozen: Arc::new(frozen),
             progress,
         };
-        let begun = if crate::planted::is(2) {
-            let (key, grade) = (entry.key().clone(), inner.journal.grade());
-            Begun::Created(crate::entry::Receipt::new(key, 1, 1, grade))
-        } else {
-            match inner.journal.begin(entry.clone()).await {
-                Ok(begun) => begun,
-                Err(error) => {
-                    inner.let_go_if_begun(&entry).await;
-                    return Err(error.into());
-                }
+        #[cfg(feature = "planted")]
+        let planted = planted_begin(&inner, &mut entry).await;
+        #[cfg(not(feature = "planted"))]
+        let planted = None;
+        let begun = match planted {
+            Some(begun) => begun,
+            None => inner.journal.begin(entry.clone()).await,
+        };
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                inner.let_go_if_begun(&entry).await;
+                return Err(error.into());
             }
         };
         match begun {
@@ -581,6 +589,31 @@ fn unreadable(intent: &str, damaged: &Damaged) -> Error {
         Some(key) => error.about(key.reference()),
         None => error,
     }
+}
+
+/// What a bug of the harness does in place of a begin: see `planted`.
+#[cfg(feature = "planted")]
+async fn planted_begin(inner: &Inner, entry: &mut Entry) -> Option<Result<Begun, JournalError>> {
+    if crate::planted::is(2) {
+        let (key, grade) = (entry.key().clone(), inner.journal.grade());
+        let receipt = crate::entry::Receipt::new(key, 1, 1, grade);
+        return Some(Ok(Begun::Created(receipt)));
+    }
+    if !crate::planted::is(24) {
+        return None;
+    }
+    let name = |frozen: &Frozen| (frozen.scope.clone(), frozen.intent.clone());
+    let known = inner.journal.list(Query::default()).await.ok()?.entries;
+    let free = !known
+        .iter()
+        .any(|it| name(&it.frozen) == name(&entry.frozen));
+    let begun = inner.journal.begin(entry.clone()).await;
+    if !free || !matches!(begun, Ok(Begun::Exists(_))) {
+        return Some(begun);
+    }
+    // As if nothing had refused what was free when it was looked up.
+    Arc::make_mut(&mut entry.frozen).generation += 1_000_000;
+    Some(inner.journal.begin(entry.clone()).await)
 }
 
 /// JSON with the members of every object sorted by name.

@@ -4,7 +4,7 @@ use crate::Stop;
 use crate::shell::{Outcome, cargo, command, run as sh};
 use std::env;
 
-/// Builds what the tests build, so that nothing is compiled twice, and runs the torture.
+/// As asked for on the command line.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Stop> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     Ok(torture(&arguments)?)
@@ -15,7 +15,8 @@ pub(crate) fn short() -> Outcome {
     torture(&[])
 }
 
-fn torture(arguments: &[&str]) -> Outcome {
+/// Builds what the tests build, so that nothing is compiled twice, and runs it.
+pub(crate) fn torture(arguments: &[&str]) -> Outcome {
     // The mock's own tests bring its program along, as the harness's bring the torture.
     let build = [
         "test",

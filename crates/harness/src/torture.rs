@@ -11,6 +11,7 @@ mod flips;
 mod judge;
 mod kills;
 mod leaks;
+mod planted;
 mod server;
 mod told;
 mod tools;
@@ -18,7 +19,7 @@ mod wire;
 mod worker;
 
 use judge::Counts;
-use kills::{Deaths, Plan};
+use kills::Deaths;
 use std::process::ExitCode;
 use tools::{Res, figure, now};
 
@@ -45,6 +46,7 @@ pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
         Some((first, rest)) if first == "worker" => worker::main(rest),
+        Some((first, _)) if first == "planted" => planted::main(),
         _ if arguments
             .iter()
             .any(|word| word == "--help" || word == "-h") =>
@@ -186,41 +188,6 @@ fn run(size: &Size) -> Res<()> {
     Err(run.red.join("\n"))
 }
 
-/// A bug in the client, the gate that must notice it, and the fault that brings it out.
-const TWINS: &[(u8, &str, &str, &str)] = &[
-    (
-        1,
-        "a key is minted per attempt",
-        "duplicates",
-        "drop-after-commit%20",
-    ),
-    (
-        2,
-        "the journal is not written before the send",
-        "lost",
-        "in-flight%1",
-    ),
-    (
-        5,
-        "the body is made again on resume",
-        "two_bodies",
-        "drop-after-commit%20",
-    ),
-    (
-        10,
-        "a timeout is a failure",
-        "unknown_as_failure",
-        "delay-answer:700%40",
-    ),
-    (
-        14,
-        "an outcome is told before it is written",
-        "lost_outcomes",
-        "in-flight%1",
-    ),
-    (23, "credentials are journalled", "leaks", "in-flight%1"),
-];
-
 fn kill(run: &mut Run, size: &Size) -> Res<()> {
     if !kills::can_trace() {
         println!("WARNING: strace is missing: nobody is killed at the n-th system call");
@@ -240,26 +207,9 @@ fn kill(run: &mut Run, size: &Size) -> Res<()> {
     figure("kill_operations", deaths.operations, "operations");
     figure("kill_requests", deaths.requests, "requests");
     figure("kill_seconds", started.elapsed().as_secs(), "seconds");
-    for (bug, what, gate, fault) in TWINS {
-        let mut caught = 0;
-        for round in 1..=3 {
-            let plan = Plan {
-                seed: size.seed.wrapping_add(1_000 * u64::from(*bug) + round),
-                kills: 12,
-                workers: 4,
-                bug: *bug,
-                fault,
-            };
-            // A bug may break so much that there is nothing to compare: that is no catch.
-            match kills::scene(plan) {
-                Ok((verdict, _)) => caught = verdict.counts.of(gate),
-                Err(why) => println!("control: {what}: round {round}: {why}"),
-            }
-            if caught > 0 {
-                break;
-            }
-        }
-        run.control(what, caught, gate);
+    for twin in planted::TWINS {
+        let caught = planted::in_a_scene(twin, size.seed);
+        run.control(twin.what, caught, twin.gate);
     }
     Ok(())
 }

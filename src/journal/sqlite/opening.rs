@@ -53,6 +53,10 @@ pub(super) fn writer(
         None | Some(0) => nothing_was_here(files, noted),
         Some(length) => sound(files, options, noted, first, length),
     };
+    let (judged, length) = match judged {
+        Err(_) if crate::planted::is(18) => (Ok(()), made_anew(files)),
+        judged => (judged, length),
+    };
     match judged {
         Err(Judged::Loss(_)) if options.accept_loss => keep_evidence(files)?,
         Err(Judged::Loss(error) | Judged::Unusable(error)) => return Err(error),
@@ -98,6 +102,14 @@ pub(super) fn writer(
         poison: None,
         proof,
     })
+}
+
+/// What a bug of the harness does with a journal that cannot be trusted: see `planted`.
+fn made_anew(files: &Files) -> Option<u64> {
+    for file in [&files.journal, &files.wal, &files.shm] {
+        let _ = fs::remove_file(file);
+    }
+    None
 }
 
 fn refuse_network(files: &Files) -> Result<(), JournalError> {

@@ -326,6 +326,32 @@ fn with_the_attempts_spent_the_servers_wait_is_still_kept() {
     }
 }
 
+/// Seed 400606063 of the simulation: a driver came back from a long sleep, was overtaken, and its successor
+/// was dead.
+#[test]
+fn a_wait_that_could_not_be_noted_is_kept_by_who_heard_it() {
+    let policy = Policy::new().max_attempts(2);
+    for asked in [9, 90] {
+        let mut first = Scenario::begun(Profile::default(), policy.clone());
+        first.drive();
+        first.tell(answer(503, &[("retry-after", &asked.to_string())]));
+        let heard = first.machine.heard();
+        let mut entry = entry(&Profile::default());
+        (entry.progress.phase, entry.progress.attempts) = (Phase::Sending, 3);
+        let mut again = Scenario::of(entry, Profile::default(), policy.clone(), false);
+        again.machine.keep_to(heard);
+        match again.drive() {
+            Wants::Sleep { wait, .. } => assert!(asked == 9 && wait.as_secs() >= 9, "{wait:?}"),
+            Wants::Finish(End::Deferred(until)) => assert!(asked == 90 && Some(until) == heard),
+            other => panic!("{other:?}"),
+        }
+        if asked == 9 {
+            again.pass(Duration::from_secs(30));
+            assert_sends(&again.tell(Event::Woke { may_retry: true }), 3);
+        }
+    }
+}
+
 #[test]
 fn a_time_that_only_a_wrong_clock_can_have_written_is_not_waited_for() {
     let mut progress = entry(&Profile::default()).progress;

@@ -145,6 +145,21 @@ fn a_window_that_closes_over_what_was_not_sent_does_not_forget_the_servers_wait(
     assert!(until >= s.now.wall + Duration::from_secs(20));
 }
 
+/// A resume sits out no more than half a minute of what an open entry says; a longer wait is parked.
+#[test]
+fn a_long_wait_that_the_server_asked_for_is_parked_though_the_window_closes_over_what_was_not_sent()
+{
+    let mut s = Scenario::begun(Profile::stripe(), Policy::new());
+    s.drive();
+    s.now.wall = s.now.wall + 25 * HOUR;
+    let asked = s.tell(answer(429, &[("retry-after", "90")]));
+    let Wants::Finish(End::Deferred(until)) = asked else {
+        panic!("{asked:?}")
+    };
+    assert!(until >= s.now.wall + Duration::from_secs(90));
+    assert_eq!(s.phase(), Phase::Deferred);
+}
+
 #[test]
 fn a_window_that_closes_without_such_a_wish_leaves_nothing_to_wait_for() {
     let mut s = Scenario::plain();

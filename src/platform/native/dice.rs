@@ -26,6 +26,21 @@ impl Dice for OsDice {
         reason = "this is where randomness enters the crate"
     )]
     fn key_bytes(&self) -> [u8; 16] {
+        #[cfg(feature = "planted")]
+        if crate::planted::is(26) {
+            return repeated();
+        }
         uuid::Uuid::new_v4().into_bytes()
     }
+}
+
+/// A generator in the program, as every fork of it goes on with: a bug of the harness.
+#[cfg(feature = "planted")]
+fn repeated() -> [u8; 16] {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static DRAWN: AtomicU64 = AtomicU64::new(1);
+    let number = u128::from(DRAWN.fetch_add(1, Ordering::Relaxed));
+    number
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835)
+        .to_le_bytes()
 }

@@ -87,6 +87,17 @@ impl HttpTransport {
 
     async fn attempt(&self, permit: Permit) -> Result<Response, Failure> {
         let place = Place::of(permit.url())?;
+        let (request, trace) = self.prepared(&permit)?;
+        #[cfg(feature = "planted")]
+        if crate::planted::is(25) {
+            let (again, seen) = self.prepared(&permit)?;
+            let _ = self.exchange(again, permit.timeout(), &seen, &place).await;
+        }
+        self.exchange(request, permit.timeout(), &trace, &place)
+            .await
+    }
+
+    fn prepared(&self, permit: &Permit) -> Result<(reqwest::Request, Arc<Trace>), Failure> {
         let mut request = request(http_method(permit.method()), permit.url(), permit.headers())?;
         let trace = Arc::new(Trace::default());
         let body = GuardedBody::new(
@@ -99,8 +110,7 @@ impl HttpTransport {
             return Err(failure::window_closed(Sent::No));
         }
         *request.body_mut() = Some(reqwest::Body::wrap(body));
-        self.exchange(request, permit.timeout(), &trace, &place)
-            .await
+        Ok((request, trace))
     }
 
     async fn ask(&self, probe: Probe) -> Result<Response, Failure> {

@@ -8,7 +8,6 @@ use super::config::Fault;
 use super::rng::Quick;
 use super::world::{Later, World};
 use crate::planted;
-use samekey::Key;
 use samekey::entry::{
     Answer, DecodeError, Entry, Expected, Flush, Grade, Owner, Phase, Progress, Receipt, Scope,
 };
@@ -16,6 +15,7 @@ use samekey::journal::{
     Begun, Damaged, JournalError, JournalErrorKind, Listing, Reaped, Retention, Tombstone, Write,
 };
 use samekey::machine::release;
+use samekey::{Key, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasherDefault;
 
@@ -52,6 +52,7 @@ pub(crate) struct Before {
     pub(crate) owner: Owner,
     pub(crate) epoch: u64,
     pub(crate) attempts: u32,
+    pub(crate) window_start: Timestamp,
     /// The answer of what has ended.
     pub(crate) answer: Option<Answer>,
 }
@@ -64,6 +65,7 @@ impl Before {
             owner: it.owner,
             epoch: it.epoch,
             attempts: it.attempts,
+            window_start: it.window_start,
             answer: it.answer.clone(),
         }
     }
@@ -78,7 +80,7 @@ pub(crate) struct Job {
 }
 
 enum What {
-    Begin(Entry, bool, Later<Result<Begun, JournalError>>),
+    Begin(Entry, Later<Result<Begun, JournalError>>),
     Record(Write, Later<Result<Receipt, JournalError>>),
 }
 
@@ -96,8 +98,7 @@ fn unreadable(slot: u64) -> JournalError {
 }
 
 impl Disk {
-    /// `looked`: whether the intent was looked up in the same step.
-    fn begin(&mut self, mut entry: Entry, looked: bool) -> Result<Begun, JournalError> {
+    fn begin(&mut self, mut entry: Entry) -> Result<Begun, JournalError> {
         let frozen = &entry.frozen;
         let name = (
             frozen.scope.clone(),
@@ -106,7 +107,7 @@ impl Disk {
         );
         let taken = self.names.get(&name).filter(|slot| {
             let damaged = self.rows[slot].damaged_at.is_some();
-            !(planted::is(18) && damaged || planted::is(24) && !looked)
+            !(planted::is(18) && damaged)
         });
         if let Some(slot) = taken {
             let row = &self.rows[slot];
@@ -289,10 +290,10 @@ impl World {
         let takes_hold = !poisoned && (!fails || self.rng.chance(2_000));
         let trouble = self.trouble(process, fails).filter(|_| !planted::is(4));
         match what {
-            What::Begin(entry, looked, answer) => {
+            What::Begin(entry, answer) => {
                 let key = entry.key().clone();
                 let deed = Monitored::of(&entry);
-                let done = takes_hold.then(|| self.hosts[host].disk.begin(entry, looked));
+                let done = takes_hold.then(|| self.hosts[host].disk.begin(entry));
                 if let Some(Ok(Begun::Created(receipt))) = &done {
                     let slot = receipt.slot();
                     let since = self.processes[process].started_at;

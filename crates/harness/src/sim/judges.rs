@@ -20,7 +20,7 @@ mod store;
 mod time;
 mod told;
 
-use super::disk::{Before, Row, process_of};
+use super::disk::{Before, Row};
 use super::monitor::{Hint, KeyWatch};
 use super::net::Packet;
 use super::world::World;
@@ -185,13 +185,15 @@ impl World {
                 .iter()
                 .filter_map(|(rule, look)| Some((*rule, deed, look(&writing)?))),
         );
-        if let Some(owner) = process_of(after.owner).filter(|_| watch.left == 0) {
-            // Its window may begin anew, by this program's time.
-            watch.clock_since = watch.clock_since.min(processes[owner].started_at);
+        let started_at = processes[by].started_at;
+        if before.window_start != after.window_start {
+            // Its window begins anew, by this program's time.
+            watch.clock_since = started_at;
         }
         watch.abandoned |= after.phase == Phase::Abandoned && !watch.by_hand;
         if let Some(hint) = &mut watch.hint {
             hint.noted |= hint.by == by && after.not_before.is_some();
+            hint.since = hint.since.min(started_at);
         }
         let takeover = before.owner != after.owner && before.owner.0 != 0 && after.owner.0 != 0;
         monitor.counters.takeovers += u64::from(takeover);

@@ -96,6 +96,8 @@ pub(crate) struct Hint {
     pub(crate) seconds: u64,
     /// Whether the disk has it, for others to keep to.
     pub(crate) noted: bool,
+    /// When the first of those started who heard of it or wrote the entry since, in true time.
+    pub(crate) since: u64,
 }
 
 /// What is known of one key.
@@ -210,14 +212,9 @@ impl Monitor {
         self.counters.kills += 1;
     }
 
-    pub(crate) fn hint(&mut self, key: &str, process: usize, clock: Now, seconds: u64) {
+    pub(crate) fn hint(&mut self, key: &str, hint: Hint) {
         if let Some(watch) = self.keys.get_mut(key) {
-            watch.hint = Some(Hint {
-                by: process,
-                at: clock,
-                seconds,
-                noted: false,
-            });
+            watch.hint = Some(hint);
         }
     }
 

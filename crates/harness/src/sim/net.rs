@@ -1,6 +1,7 @@
 //! The network between programs and servers, as samekey's transport.
 
 use super::config::Fault;
+use super::monitor::Hint;
 use super::world::{Later, Occasion, Reply, Shared, World, lock};
 use crate::planted;
 use samekey::machine::{Permit, Probe};
@@ -414,7 +415,14 @@ impl World {
             self.note(&[7, seconds], || {
                 format!("key {key:.8} is asked to wait {seconds} s")
             });
-            self.monitor.hint(&reply.key, reply.process, clock, seconds);
+            let hint = Hint {
+                by: reply.process,
+                at: clock,
+                seconds,
+                noted: false,
+                since: self.processes[reply.process].started_at,
+            };
+            self.monitor.hint(&reply.key, hint);
         }
         if !told && reply.from_server {
             self.monitor.counters.late_replies += 1;

@@ -3,7 +3,7 @@
 
 use super::disk::Disk;
 use super::judge::{Evidence, Verdict, missing_begins, rows, rows_of_what_is_left};
-use super::kills::finish;
+use super::kills::finish_all;
 use super::leaks;
 use super::server::Server;
 use super::told::{self, Said, Told};
@@ -112,13 +112,7 @@ impl Bench {
             drain: true,
             ..Job::default()
         };
-        if !finish(
-            &drain,
-            &self.folder.join("printed"),
-            Duration::from_secs(60),
-        )? {
-            return Err("after a cut the operations do not come to an end".into());
-        }
+        finish_all(&drain, &self.folder.join("printed"))?;
         let mut effects = self.server.effects()?;
         effects.retain(|number, _| numbers(number));
         let mut sent = self.wire.sent();
@@ -133,6 +127,7 @@ impl Bench {
             sent_before: sent_before.into_iter().filter(|n| numbers(n)).collect(),
             people: shift.people,
             may_lose_successes: !plan.flush,
+            keeps_attempts: false,
         };
         let cut = Cut {
             verdict: evidence.judge(),

@@ -116,7 +116,7 @@ impl Disk {
 
     /// The power is back. Nobody may have a file of it open.
     pub(super) fn restore(&self) -> Res<()> {
-        for _ in 0..200 {
+        for _ in 0..3_000 {
             if unmount(&self.place(), false) {
                 return self.mount();
             }

@@ -5,7 +5,7 @@
 
 use super::disk::Small;
 use super::judge::{Evidence, Rows, Verdict, rows};
-use super::kills::finish;
+use super::kills::{finish, finish_all, run_out};
 use super::leaks;
 use super::server::Server;
 use super::told::{self, Told};
@@ -252,9 +252,7 @@ impl Bench {
             resume: true,
             ..job.clone()
         };
-        if !finish(&again, &self.printed(), Duration::from_secs(60))? {
-            ran.broken = Some("the operations do not come to an end".into());
-        }
+        let hangs = run_out(&again, &self.printed())?.is_none();
         // What was begun and could not be synced counts as maybe sent: its refusal is for a person, until
         // somebody asks again and the server shows the mark of a replay.
         let drain = Job {
@@ -262,7 +260,8 @@ impl Bench {
             numbers: Vec::new(),
             ..again.clone()
         };
-        if !finish(&drain, &self.printed(), Duration::from_secs(60))? {
+        ran.broken = finish_all(&drain, &self.printed()).err();
+        if hangs {
             ran.broken = Some("the operations do not come to an end".into());
         }
         ran.told_later = told::read(&again.told)?;
@@ -333,7 +332,7 @@ impl Bench {
     pub(super) fn full(&self) -> Res<(u64, Verdict)> {
         let disk = Small::new("3m")?;
         let job = self.job(&disk.path().join("d/j"), 300);
-        finish(&job, &self.printed(), Duration::from_secs(60))?;
+        run_out(&job, &self.printed())?;
         let told = fs::read_to_string(&job.told).map_err(because("nothing was told"))?;
         let refused = told
             .lines()

@@ -16,6 +16,7 @@ use std::path::Path;
 pub(super) struct Row {
     pub(super) key: String,
     pub(super) phase: Phase,
+    pub(super) attempts: u64,
     pub(super) answer: Option<(u16, String)>,
 }
 
@@ -54,6 +55,7 @@ fn row(entry: &Entry) -> Option<(u64, Row)> {
     let row = Row {
         key: entry.key().as_str().to_owned(),
         phase: entry.progress.phase,
+        attempts: entry.progress.attempts.into(),
         answer,
     };
     Some((number, row))
@@ -83,6 +85,8 @@ pub(super) struct Counts {
     pub(super) two_keys: u64,
     /// Keys with more than one body.
     pub(super) two_bodies: u64,
+    /// Requests on the wire beyond the attempts that the journal counts.
+    pub(super) uncounted: u64,
     /// Failures told of what happened, or may have.
     pub(super) unknown_as_failure: u64,
     /// Successes told of what did not happen, or otherwise than it did.
@@ -94,7 +98,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn all(&self) -> [(&'static str, u64); 10] {
+    pub(super) fn all(&self) -> [(&'static str, u64); 11] {
         [
             ("duplicates", self.duplicates),
             ("lost", self.lost),
@@ -102,6 +106,7 @@ impl Counts {
             ("lost_outcomes", self.lost_outcomes),
             ("two_keys", self.two_keys),
             ("two_bodies", self.two_bodies),
+            ("uncounted", self.uncounted),
             ("unknown_as_failure", self.unknown_as_failure),
             ("false_success", self.false_success),
             ("stuck", self.stuck),
@@ -127,6 +132,7 @@ impl AddAssign for Counts {
         self.lost_outcomes += other.lost_outcomes;
         self.two_keys += other.two_keys;
         self.two_bodies += other.two_bodies;
+        self.uncounted += other.uncounted;
         self.unknown_as_failure += other.unknown_as_failure;
         self.false_success += other.false_success;
         self.stuck += other.stuck;
@@ -153,6 +159,8 @@ pub(super) struct Evidence {
     pub(super) people: bool,
     /// Whether the fault may cost a success that was told its place in the journal.
     pub(super) may_lose_successes: bool,
+    /// Whether every note of an attempt outlives the fault.
+    pub(super) keeps_attempts: bool,
 }
 
 /// What the judge says, in figures and in words.
@@ -170,6 +178,7 @@ impl Evidence {
         self.judge_effects(&mut verdict);
         self.judge_sends(&mut verdict);
         self.judge_keys(&mut verdict);
+        self.judge_attempts(&mut verdict);
         for told in self.told.iter() {
             self.judge_told(told, &mut verdict);
         }
@@ -220,6 +229,23 @@ impl Evidence {
                 verdict
                     .words
                     .push(format!("{number} was sent and is not in the journal"));
+            }
+        }
+    }
+
+    /// One attempt is one request, and nobody below us sends it again.
+    fn judge_attempts(&self, verdict: &mut Verdict) {
+        let mut requests: BTreeMap<u64, u64> = BTreeMap::new();
+        for number in self.sent.iter().filter_map(|sent| sent.number) {
+            *requests.entry(number).or_default() += 1;
+        }
+        requests.retain(|_, _| self.keeps_attempts);
+        for (number, requests) in requests {
+            let counted = self.after.get(&number).map_or(0, |row| row.attempts);
+            if requests > counted {
+                verdict.counts.uncounted += requests - counted;
+                let said = format!("{number}: {requests} requests in {counted} attempts");
+                verdict.words.push(said);
             }
         }
     }
@@ -353,146 +379,4 @@ fn fits(answer: &Answer, row: &Row) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NUMBER: u64 = 8;
-
-    fn told(at: u64, said: Said) -> Told {
-        Told {
-            at,
-            number: NUMBER,
-            said,
-        }
-    }
-
-    fn ended(status: u16, body: &str) -> Said {
-        Said::Outcome(Answer {
-            status,
-            recorded: true,
-            body: body.into(),
-        })
-    }
-
-    fn row(phase: Phase, answer: Option<(u16, &str)>) -> Rows {
-        let row = Row {
-            key: "k".into(),
-            phase,
-            answer: answer.map(|(status, body)| (status, body.into())),
-        };
-        Rows::from([(NUMBER, row)])
-    }
-
-    fn sent(key: &str, body: &[u8], whole: bool) -> Sent {
-        Sent {
-            at: 20,
-            key: Some(key.into()),
-            number: whole.then_some(NUMBER),
-            body: body.to_vec(),
-            whole,
-        }
-    }
-
-    /// An order that went well.
-    fn innocent() -> Evidence {
-        Evidence {
-            told: vec![told(10, Said::Begun("k".into())), told(40, ended(201, "b"))],
-            before: row(Phase::Succeeded, Some((201, "b"))),
-            after: row(Phase::Succeeded, Some((201, "b"))),
-            effects: BTreeMap::from([(NUMBER, vec![30])]),
-            sent: vec![sent("k", b"12", true), sent("k", b"1", false)],
-            sent_before: vec![NUMBER],
-            ..Evidence::default()
-        }
-    }
-
-    /// The names of what is wrong once `spoil` has been at it.
-    fn charges(spoil: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-        let mut evidence = innocent();
-        spoil(&mut evidence);
-        let counts = evidence.judge().counts.all();
-        let wrong = counts.into_iter().filter(|(_, count)| *count > 0);
-        wrong.map(|(name, _)| name).collect()
-    }
-
-    #[test]
-    fn what_went_well_is_innocent() {
-        assert!(charges(|_| {}).is_empty());
-    }
-
-    #[test]
-    fn each_crime_is_charged_under_its_own_name() {
-        let twice = charges(|e| e.effects.entry(NUMBER).or_default().push(31));
-        assert_eq!(twice, ["duplicates"]);
-        let gone = charges(|e| {
-            e.told.pop();
-            e.sent_before.clear();
-            e.before.clear();
-        });
-        assert_eq!(gone, ["lost"]);
-        let early = charges(|e| {
-            e.told.clear();
-            e.before.clear();
-        });
-        assert_eq!(early, ["unjournalled"]);
-        assert_eq!(
-            charges(|e| e.sent.push(sent("l", b"12", true))),
-            ["two_keys"]
-        );
-        assert_eq!(
-            charges(|e| e.sent.push(sent("k", b"13", true))),
-            ["two_bodies"]
-        );
-        assert_eq!(
-            charges(|e| e.sent.push(sent("k", b"3", false))),
-            ["two_bodies"]
-        );
-        let forgotten = charges(|e| e.before = row(Phase::Sending, None));
-        assert_eq!(forgotten, ["lost_outcomes"]);
-        let open = charges(|e| {
-            e.told.pop();
-            e.before = row(Phase::Sending, None);
-            e.after = row(Phase::Sending, None);
-        });
-        assert_eq!(open, ["stuck"]);
-        let other = charges(|e| e.after = row(Phase::Succeeded, Some((201, "c"))));
-        assert_eq!(other, ["false_success"]);
-    }
-
-    #[test]
-    fn a_failure_told_of_what_happened_is_charged_and_one_told_before_it_is_not() {
-        for said in [
-            Said::Failed("NotApplied".into()),
-            Said::Nothing("Journal".into()),
-        ] {
-            assert_eq!(
-                charges(|e| e.told.push(told(50, said.clone()))),
-                ["unknown_as_failure"]
-            );
-            assert!(charges(|e| e.told.push(told(15, said.clone()))).is_empty());
-        }
-        let refused = charges(|e| e.told_later.push(told(50, ended(402, "no"))));
-        assert_eq!(refused, ["unknown_as_failure"]);
-        let open = charges(|e| e.told.push(told(50, Said::Unresolved("Attention".into()))));
-        assert!(open.is_empty());
-    }
-
-    #[test]
-    fn a_cut_may_cost_a_success_its_place_and_nothing_else() {
-        let cut = |evidence: &mut Evidence| {
-            evidence.may_lose_successes = true;
-            evidence.before = row(Phase::Sending, None);
-        };
-        assert!(charges(cut).is_empty());
-        let mut evidence = innocent();
-        cut(&mut evidence);
-        assert_eq!(evidence.judge().relearnt, 1);
-        for said in [Said::Abandoned, Said::Settled, ended(402, "no")] {
-            let found = charges(|e| {
-                cut(e);
-                e.told = vec![told(40, said)];
-            });
-            assert!(found.contains(&"lost_outcomes"), "{found:?}");
-        }
-    }
-}
+mod tests;

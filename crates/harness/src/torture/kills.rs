@@ -11,9 +11,9 @@ use crate::sim::rng::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use samekey::journal::LEASE;
 use std::fs::{self, File};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -348,11 +348,12 @@ impl Scene {
             drain: true,
             ..Job::default()
         };
-        // Some bugs let nothing come to an end; they need not be waited for.
-        let patience = Duration::from_secs(if self.plan.bug == 0 { 120 } else { 6 });
-        let ended = finish(&drain, &self.folder.join("printed"), patience)?;
-        if !ended && self.plan.bug == 0 {
-            return Err("without faults the operations do not come to an end".into());
+        let log = self.folder.join("printed");
+        if self.plan.bug == 0 {
+            finish_all(&drain, &log)?;
+        } else {
+            // Some bugs let nothing come to an end; they need not be waited for.
+            finish(&drain, &log, Duration::from_secs(6))?;
         }
         let evidence = Evidence {
             told,
@@ -362,6 +363,7 @@ impl Scene {
             effects: self.server().effects()?,
             sent: self.wire.sent(),
             sent_before,
+            keeps_attempts: true,
             ..Evidence::default()
         };
         let mut verdict = evidence.judge();
@@ -376,6 +378,33 @@ impl Scene {
         deaths.requests = evidence.sent.len() as u64;
         Ok((verdict, deaths))
     }
+}
+
+/// Finishes, without faults, all that is open. What stays open is the judge's to see; an error is a worker
+/// that hangs, or broke for a reason of its own, which says nothing about the operations.
+pub(super) fn finish_all(job: &Job, log: &Path) -> Res<()> {
+    match run_out(job, log)? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => {
+            let mut printed = Vec::new();
+            if let Ok(file) = File::open(log) {
+                let _ = file.take(16 << 20).read_to_end(&mut printed);
+            }
+            let printed = String::from_utf8_lossy(&printed);
+            let last = printed.lines().last().unwrap_or_default();
+            Err(format!(
+                "who was to finish all broke ({status}): {last:.200}"
+            ))
+        }
+        None => Err("who was to finish all hangs".into()),
+    }
+}
+
+/// Runs a worker to its end, unless it no longer tells anybody anything.
+pub(super) fn run_out(job: &Job, log: &Path) -> Res<Option<ExitStatus>> {
+    let mut process = Process::start(&mut job.command(log)?)?;
+    let told = || told::count(&job.told);
+    Ok(process.wait_while(Duration::from_secs(60), told))
 }
 
 /// Runs a worker to its end, if that comes in time.

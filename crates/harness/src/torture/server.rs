@@ -118,7 +118,7 @@ fn get(address: SocketAddr, path: &str) -> Res<serde_json::Value> {
     let failed = "the ledger cannot be read";
     let mut stream = TcpStream::connect(address).map_err(because(failed))?;
     stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
+        .set_read_timeout(Some(Duration::from_secs(120)))
         .map_err(because(failed))?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: mock\r\nconnection: close\r\n\r\n");
     stream

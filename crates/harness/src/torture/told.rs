@@ -58,8 +58,13 @@ impl Teller {
 
     fn line(&self, number: u64, word: &str, rest: &str) {
         let line = format!("{} {number} {word} {rest}\n", wall());
-        if let Ok(mut file) = self.0.lock() {
-            let _ = file.write_all(line.as_bytes());
+        let written = self
+            .0
+            .lock()
+            .map(|mut file| file.write_all(line.as_bytes()));
+        if !matches!(written, Ok(Ok(()))) {
+            // What the judge does not hear of, it cannot judge.
+            std::process::abort();
         }
     }
 

@@ -139,6 +139,31 @@ impl Process {
         }
     }
 
+    /// Its end, unless it gets nowhere for this long.
+    ///
+    /// Time is counted in looks, which a busy machine makes rarer and a stopped one not at all: who is
+    /// starved of work is not taken for one who hangs.
+    pub(super) fn wait_while(
+        &mut self,
+        longest: Duration,
+        so_far: impl Fn() -> usize,
+    ) -> Option<ExitStatus> {
+        const LOOK: Duration = Duration::from_millis(5);
+        let (mut seen, mut idle) = (so_far(), Duration::ZERO);
+        loop {
+            if let Some(status) = self.wait(Duration::ZERO) {
+                return Some(status);
+            }
+            let now = so_far();
+            idle = if now == seen { idle + LOOK } else { LOOK };
+            seen = now;
+            if idle > longest {
+                return None;
+            }
+            pause(LOOK);
+        }
+    }
+
     /// `kill -9`. Whether it was that which ended it.
     pub(super) fn kill(&mut self) -> bool {
         if self.status.is_none() {
@@ -198,4 +223,23 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> Res<T> {
 /// One line that scripts read.
 pub(super) fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
     println!("figure {name} {value} {unit}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Process {
+        Process::start(Command::new("sleep").arg("0.3")).expect("sleep is there")
+    }
+
+    #[test]
+    fn who_gets_nowhere_is_given_up_and_who_gets_on_is_waited_for() {
+        let patience = Duration::from_millis(50);
+        assert!(sleeper().wait_while(patience, || 7).is_none());
+        let told = AtomicU64::new(0);
+        let gets_on = || usize::try_from(told.fetch_add(1, Ordering::Relaxed)).unwrap_or(0);
+        let ended = sleeper().wait_while(patience, gets_on);
+        assert!(ended.is_some_and(|status| status.success()));
+    }
 }

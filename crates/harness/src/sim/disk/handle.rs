@@ -1,7 +1,6 @@
 //! One program's handle on its host's journal.
 
 use super::{Disk, Job, What, process_of, unreadable};
-use crate::planted;
 use crate::sim::world::{Later, Occasion, Shared, World, lock};
 use samekey::entry::{Entry, Grade, Liveness, Owner, Receipt, Scope};
 use samekey::journal::{
@@ -44,17 +43,6 @@ impl SimJournal {
         true
     }
 
-    fn is_free(&self, entry: &Entry) -> bool {
-        let world = lock(&self.world);
-        let names = &world.hosts[world.processes[self.process].host].disk.names;
-        let frozen = &entry.frozen;
-        !names.contains_key(&(
-            frozen.scope.clone(),
-            frozen.intent.clone(),
-            frozen.generation,
-        ))
-    }
-
     /// Reads, if the process lives.
     fn read<T>(
         &self,
@@ -92,8 +80,7 @@ impl Journal for SimJournal {
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         Box::pin(async move {
             let later = Later::new();
-            let free = planted::is(24) && self.is_free(&entry);
-            self.submit(What::Begin(entry, !free, later.share()));
+            self.submit(What::Begin(entry, later.share()));
             later.await
         })
     }

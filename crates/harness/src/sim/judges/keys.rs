@@ -40,11 +40,10 @@ impl Monitor {
     }
 
     /// What the server did: not more than was asked for.
-    pub(super) fn i02_effects(&mut self, deed: usize, excused: bool) {
+    pub(super) fn i02_effects(&mut self, deed: usize) {
         let it = &mut self.deeds[deed];
-        let too_many = it.effects > it.repeats;
-        it.effects += u32::from(!(too_many && excused));
-        if too_many && !excused {
+        it.effects += 1;
+        if it.effects > 1 + it.repeats {
             self.broken("I2", deed, "it happened more often than it was asked for");
         }
     }

@@ -29,21 +29,23 @@ impl Monitor {
 }
 
 /// By whoever heard it, and by everybody once it is noted. Programs that were started before and after a
-/// clock was set back do not agree on the time.
+/// clock was set back do not agree on the time: one whose clock is ahead takes the entry up when the wait is
+/// over for it, and who comes after it finds no entry that is parked.
 pub(super) fn i14_not_sooner_than_asked(it: &Sending<'_>) -> Option<String> {
     let Hint {
         by,
         at,
         seconds,
         noted,
+        since,
     } = it.watch.hint?;
     let me = it.packet.process;
     let known = by == me || (noted && !it.was_stopped());
     let early = it.clock.since(at).as_millis() + 1 < u128::from(seconds) * 1000;
-    let started = |p: usize| it.world.processes[p].started_at;
+    let since = since.min(it.world.processes[me].started_at);
     let set_back = it.world.hosts[it.watch.host].set_back_at;
     says(
-        known && early && set_back.is_none_or(|at| at < started(me).min(started(by))),
+        known && early && set_back.is_none_or(|at| at < since),
         "it was sent sooner than the server asked",
     )
 }

@@ -79,6 +79,7 @@ impl World {
         let watch = monitor.keys.entry(key.into()).or_default();
         watch.effects += 1;
         watch.answers.push(answer.into());
+        let excused_again = excused && watch.effects > 1;
         let (failed, abandoned) = (watch.told_failure, watch.abandoned);
         monitor.i07_effects(key, deed, excused);
         if failed {
@@ -88,7 +89,9 @@ impl World {
         if abandoned {
             monitor.broken("I13", deed, "it happened after it was abandoned");
         }
-        monitor.i02_effects(deed, excused);
+        if !excused_again {
+            monitor.i02_effects(deed);
+        }
     }
 
     pub(crate) fn told_error(&mut self, key: Option<&Key>, error: &Error) {

@@ -142,10 +142,12 @@ impl<'a> Ride<'a> {
         };
         let mut event = Event::Drive(receipt);
         loop {
-            let tick = Tick {
-                now: self.inner.clock.now(),
-                roll: self.inner.dice.roll(),
+            let roll = match event.needs_luck() {
+                true => self.inner.dice.roll(),
+                false => 0,
             };
+            let now = self.inner.clock.now();
+            let tick = Tick { now, roll };
             let decision = self.machine.step(event, tick);
             event = match decision {
                 Decision::Record { progress, flush } => {

@@ -1,6 +1,6 @@
 //! Opening: look at everything before anything is touched.
 
-use super::files::{self, Files};
+use super::files::{self, Files, Watch};
 use super::gate::Gate;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
@@ -79,11 +79,11 @@ pub(super) fn writer(
     let _ = reserve.fill();
     let proof = Proof::new(files)?;
     let log = files::open_private(&files.wal)?;
-    let identity = files.identity()?;
+    let watch = Watch::new(files.identity()?);
     drop(turn);
     Ok(Writer {
         files: files.clone(),
-        identity,
+        watch,
         connection,
         log,
         gate,

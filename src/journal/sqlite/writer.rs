@@ -6,7 +6,7 @@
 mod jobs;
 mod link;
 
-use super::files::{Files, Identity};
+use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
@@ -73,7 +73,7 @@ impl Tally {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) files: Files,
-    pub(super) identity: Identity,
+    pub(super) watch: Watch,
     pub(super) connection: Connection,
     /// The log, to sync it ourselves.
     pub(super) log: File,
@@ -179,7 +179,8 @@ impl Writer {
     }
 
     fn wants_checkpoint(&self) -> bool {
-        self.unseen_pages >= LOOK_AFTER && self.synced
+        // The copy syncs the log first, and has less to do if that was just done; but it must come.
+        self.unseen_pages >= LOOK_AFTER && (self.synced || self.unseen_pages >= 2 * LOOK_AFTER)
     }
 
     /// Gives every job of the batch its answer.
@@ -219,11 +220,11 @@ impl Writer {
     }
 
     /// What has the name of a new entry already: looking needs no space.
-    fn find_holder(&self, row: &NewRow) -> Outcome<Begun> {
+    fn find_holder(&mut self, row: &NewRow) -> Outcome<Begun> {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
         }
-        self.files.still(&self.identity)?;
+        self.files.still(&mut self.watch)?;
         match row.holder(&self.connection) {
             Ok(Some(stored)) => Ok(taken_by(stored)),
             Ok(None) => Err(self.reserve.refusal()),
@@ -236,7 +237,7 @@ impl Writer {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
         }
-        self.files.still(&self.identity)?;
+        self.files.still(&mut self.watch)?;
         let wanted = batch.iter().map(Job::sync).max().unwrap_or(Sync::None);
         let full = wanted == Sync::BeforeSeen && !unsynced();
         let turn = match self.turn.take() {

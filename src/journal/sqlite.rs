@@ -12,6 +12,7 @@ mod reserve;
 mod rows;
 mod schema;
 mod stamp;
+mod statements;
 mod wal;
 mod writer;
 

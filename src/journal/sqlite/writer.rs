@@ -33,14 +33,16 @@ const BATCH: usize = 1024;
 /// From how many operations under way a batch may wait for more, how long for each of them, and at
 /// most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(10);
+const LINGER: Duration = Duration::from_micros(15);
 const LONGEST_LINGER: Duration = Duration::from_micros(400);
+/// A writer that waited for work for so long has time: nothing is won by waiting for more.
+const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
 const QUICK: Duration = Duration::from_micros(500);
 /// Up to how many operations under way a write is done on the caller's own thread.
 const FEW: usize = 1;
 /// Pages in the log before they are copied into the journal.
-const CHECKPOINT: i64 = 2000;
+const CHECKPOINT: i64 = 3000;
 /// How many pages may have been written before the log's length is looked at again.
 const LOOK_AFTER: i64 = 500;
 
@@ -76,7 +78,7 @@ fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
     let mut before = 0;
     let mut closing = false;
     while !closing {
-        let next = jobs.recv_timeout(BEAT);
+        let (next, waited) = timed(|| jobs.recv_timeout(BEAT));
         // Whoever panicked in the middle of a write leaves nothing to go on with.
         let Ok(mut held) = writer.lock() else { return };
         let Some(writer) = held.as_mut() else { return };
@@ -92,6 +94,7 @@ fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
         }
         closing = drain(jobs, &mut batch);
         if let Some(time) = linger(writer.driven.len(), before, batch.len())
+            && waited < IDLE
             && !closing
         {
             sleep(time);

@@ -133,6 +133,7 @@ impl Reference {
     }
 
     /// The twelve digits as a number.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn number(&self) -> u64 {
         self.0.iter().fold(0, |n, d| n << 4 | u64::from(*d))
     }

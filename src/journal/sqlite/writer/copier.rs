@@ -65,6 +65,13 @@ impl Copier {
         self.is_done() && self.done.take_if(|done| done.is_ok()).is_some()
     }
 
+    /// As if a sync of the copy had failed.
+    #[cfg(test)]
+    pub(in super::super) fn fail(&mut self) {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
+        self.done = Some(Err(Error::SqliteFailure(code, None)));
+    }
+
     /// Why a copy failed; it is asked once.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.is_done();

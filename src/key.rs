@@ -132,6 +132,12 @@ impl Reference {
             .collect()
     }
 
+    /// The twelve digits as a number.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn number(&self) -> u64 {
+        self.0.iter().fold(0, |n, d| n << 4 | u64::from(*d))
+    }
+
     /// What a UUID key with this reference begins with, dashes included: `7d3f92ab-1c4e`.
     #[must_use]
     pub fn key_prefix(&self) -> String {

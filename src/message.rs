@@ -4,6 +4,7 @@
 //! the core does without them; the native transport converts at its edge.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// The request methods that samekey sends.
 ///
@@ -73,9 +74,12 @@ impl fmt::Debug for InvalidMessage {
 
 /// Header lines in the order they came; names in lower case.
 ///
-/// `Debug` shows names only: values may be secrets.
+/// Cheap to clone: an answer's lines go to the journal, to the caller and to the machine. `Debug` shows
+/// names only: values may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Headers(Vec<(Box<str>, Box<str>)>);
+pub struct Headers(Option<Arc<Vec<Line>>>);
+
+type Line = (Box<str>, Box<str>);
 
 impl Headers {
     /// No headers.
@@ -112,8 +116,10 @@ impl Headers {
                 "the value of header {name} holds a control character (CR, LF or NUL); remove it"
             )));
         }
-        self.0
-            .push((name.to_ascii_lowercase().into(), value.trim().into()));
+        let mut name: Box<str> = name.into();
+        name.make_ascii_lowercase();
+        let lines = Arc::make_mut(self.0.get_or_insert_default());
+        lines.push((name, value.trim().into()));
         Ok(())
     }
 
@@ -130,31 +136,35 @@ impl Headers {
 
     /// All lines.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (&**name, &**value))
+        self.lines().iter().map(|(name, value)| (&**name, &**value))
     }
 
     /// How many lines there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.lines().len()
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.lines().is_empty()
     }
 
     /// Only the lines whose name passes.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Headers {
-        Headers(
-            self.0
-                .iter()
-                .filter(|(name, _)| keep(name))
-                .cloned()
-                .collect(),
-        )
+        if self.iter().all(|(name, _)| keep(name)) {
+            return self.clone();
+        }
+        let kept = self.lines().iter().filter(|(name, _)| keep(name));
+        let kept: Vec<Line> = kept.cloned().collect();
+        // None at all is one and the same, however it came about.
+        Headers(Some(Arc::new(kept)).filter(|kept| !kept.is_empty()))
     }
 }
 

@@ -283,6 +283,11 @@ impl Profile {
         Ok(())
     }
 
+    /// Whether the key travels inside the body.
+    pub(crate) fn key_is_in_body(&self) -> bool {
+        matches!(self.0.carrier, Carrier::JsonMember(_))
+    }
+
     /// The body as it is sent: with the key inside, where the key travels in the body.
     ///
     /// Every other byte stays as it was. Done once, before the request is frozen.

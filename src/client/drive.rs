@@ -2,7 +2,7 @@
 
 use super::lease::{Acquired, Mine, Wish};
 use super::{Asked, CredentialsError, Inner, is_framing};
-use crate::entry::{Entry, Frozen, Owner, Phase, Progress, Receipt};
+use crate::entry::{Frozen, Owner, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Expected, Flush, JournalError, JournalErrorKind};
 use crate::machine::{self, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
@@ -146,10 +146,12 @@ impl<'a> Ride<'a> {
         };
         let mut event = Event::Drive(receipt);
         loop {
-            let tick = Tick {
-                now: self.inner.clock.now(),
-                roll: self.inner.dice.roll(),
+            let roll = match event.needs_luck() {
+                true => self.inner.dice.roll(),
+                false => 0,
             };
+            let now = self.inner.clock.now();
+            let tick = Tick { now, roll };
             let decision = self.machine.step(event, tick);
             event = match decision {
                 Decision::Record { progress, flush } => {
@@ -345,17 +347,12 @@ impl<'a> Ride<'a> {
 
     /// The outcome as it came, with what the journal does not keep.
     fn outcome(&self) -> Outcome {
-        let progress = self.machine.progress().clone();
-        let entry = Entry {
-            slot: self.slot,
-            frozen: Arc::clone(&self.frozen),
-            progress,
-        };
+        let (key, progress) = (&self.frozen.key, self.machine.progress());
         let recovered = !self.operation.state().begun_here;
         match self.machine.last_response() {
-            Some(response) => Outcome::of(&entry, response.content.clone(), recovered)
+            Some(response) => Outcome::of(key, progress, response.content.clone(), recovered)
                 .with_headers(response.headers.clone()),
-            None => Outcome::of(&entry, Content::NotKept, recovered),
+            None => Outcome::of(key, progress, Content::NotKept, recovered),
         }
     }
 

@@ -317,7 +317,7 @@ impl Inner {
                 Err(error) => return Err(operation.blame(error)),
             },
         };
-        Ok(Outcome::of(entry, content, true))
+        Ok(Outcome::of(entry.key(), &entry.progress, content, true))
     }
 
     /// 32 random bytes, of which a nonce is made.

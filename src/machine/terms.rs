@@ -57,6 +57,13 @@ pub enum Event {
     Unauthorised,
 }
 
+impl Event {
+    /// Whether what follows may depend on luck: a wait that is drawn.
+    pub(crate) fn needs_luck(&self) -> bool {
+        !matches!(self, Event::Drive(_) | Event::Recorded(_))
+    }
+}
+
 /// What to do next. Exactly one [`Event`] answers it, except [`Decision::Finish`].
 #[derive(Debug)]
 #[must_use]

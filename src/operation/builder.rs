@@ -464,7 +464,7 @@ impl OperationBuilder {
             .unwrap_or_else(|| Key::from_random(inner.dice.key_bytes()));
         let method = self.method.unwrap_or(Method::Post);
         let mut key_line = None;
-        let mut body = self.body.clone();
+        let mut body: Arc<[u8]> = self.body.as_slice().into();
         if self.keyed {
             self.profile
                 .check_key(&key, &self.url)
@@ -474,10 +474,10 @@ impl OperationBuilder {
                 .wire_key(&key)
                 .map_err(|e| invalid(e.to_string()))?;
             key_line = line.map(|(name, value)| (name.into(), value.into()));
-            body = self
-                .profile
-                .place_in_body(&self.body, &key)
-                .map_err(|e| invalid(e.to_string()))?;
+            if self.profile.key_is_in_body() {
+                let placed = self.profile.place_in_body(&self.body, &key);
+                body = placed.map_err(|e| invalid(e.to_string()))?.into();
+            }
         }
         let identity = self.identity.as_ref().unwrap_or(&self.body);
         let mut headers = self.headers.clone();
@@ -502,7 +502,6 @@ impl OperationBuilder {
             complete: self.complete.clone(),
         };
         let keep = self.keep.unwrap_or(inner.body);
-        let body = body.into();
         frozen.body = inner
             .keeper
             .keep(keep, &body, &frozen, Part::Body, || inner.nonce())?;

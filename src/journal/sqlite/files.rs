@@ -1,12 +1,14 @@
 //! The files of a journal: their names, who may read them, and whether they are still the same.
 
 use super::faults;
+use super::owners::wall_clock;
 use crate::entry::Owner;
 use crate::journal::{JournalError, JournalErrorKind as Kind};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where everything lies: all beside the journal, so that moving a folder moves it whole.
 #[derive(Clone, Debug)]
@@ -103,8 +105,17 @@ impl Files {
     }
 
     /// Stops the writer when somebody removed or replaced the files under it.
-    pub(super) fn still(&self, identity: &Identity) -> Result<(), JournalError> {
-        if self.identity()? == *identity {
+    ///
+    /// Nobody can without changing their folder, so as long as that is as it was the files are not
+    /// looked at. Looking at a file makes the system note the time of its next write to the
+    /// nanosecond, and on some file systems every sync of the log then writes its inode as well.
+    pub(super) fn still(&self, watch: &mut Watch) -> Result<(), JournalError> {
+        let folder = private::changed(self.folder());
+        if folder.is_some() && folder == watch.folder {
+            return Ok(());
+        }
+        if self.identity()? == watch.identity {
+            watch.folder = folder.filter(Changed::is_long_ago);
             return Ok(());
         }
         Err(JournalError::new(
@@ -115,6 +126,40 @@ impl Files {
                 self.journal.display()
             ),
         ))
+    }
+}
+
+/// What a writer knows of the files that it opened.
+#[derive(Debug)]
+pub(super) struct Watch {
+    identity: Identity,
+    /// Their folder, when they were last found to be the same.
+    folder: Option<Changed>,
+}
+
+impl Watch {
+    pub(super) fn new(identity: Identity) -> Watch {
+        Watch {
+            identity,
+            folder: None,
+        }
+    }
+}
+
+/// A folder, and when something was last added to it, renamed or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Changed {
+    folder: (u64, u64),
+    at: Duration,
+}
+
+impl Changed {
+    /// Whether a change from now on is sure to show: the times of files are as coarse as the clock's
+    /// ticks, which take some milliseconds.
+    fn is_long_ago(&self) -> bool {
+        const TICKS: u64 = 100;
+        let now = Duration::from_millis(wall_clock().as_millis());
+        self.at + Duration::from_millis(TICKS) < now
     }
 }
 
@@ -183,7 +228,7 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 
 #[cfg(unix)]
 mod private {
-    use super::{File, Metadata, OpenOptions, Path, fs, io};
+    use super::{Changed, Duration, File, Metadata, OpenOptions, Path, fs, io};
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 
     pub(super) fn create() -> OpenOptions {
@@ -206,6 +251,16 @@ mod private {
         (found.dev(), found.ino())
     }
 
+    pub(super) fn changed(folder: &Path) -> Option<Changed> {
+        let found = fs::metadata(folder).ok()?;
+        let seconds = u64::try_from(found.ctime()).ok()?;
+        let nanos = u32::try_from(found.ctime_nsec()).ok()?;
+        Some(Changed {
+            folder: identity(&found),
+            at: Duration::new(seconds, nanos),
+        })
+    }
+
     pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
     }
@@ -214,7 +269,7 @@ mod private {
 /// Elsewhere the folder's access list decides, and the user's own folders are private by default.
 #[cfg(not(unix))]
 mod private {
-    use super::{Metadata, OpenOptions, Path, fs, io};
+    use super::{Changed, Metadata, OpenOptions, Path, fs, io};
 
     pub(super) fn create() -> OpenOptions {
         let mut options = OpenOptions::new();
@@ -234,6 +289,11 @@ mod private {
         let made = found.created().ok();
         let made = made.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
         (0, made.map_or(0, |t| t.as_nanos() as u64))
+    }
+
+    /// Not known: the files themselves are looked at.
+    pub(super) fn changed(_: &Path) -> Option<Changed> {
+        None
     }
 
     pub(super) fn sync_folder(_: &Path) -> io::Result<()> {

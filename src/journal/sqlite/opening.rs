@@ -1,13 +1,13 @@
 //! Opening: look at everything before anything is touched.
 
-use super::files::{self, Files};
+use super::files::{self, Files, Watch};
 use super::gate::Gate;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
 use super::schema::{self, Nature};
 use super::stamp::Stamp;
 use super::wal::{self, Audit};
-use super::writer::{self, Writer};
+use super::writer::{self, Copier, Writer};
 use super::{SqliteOptions, faults, mounts};
 use crate::journal::{JournalError, JournalErrorKind as Kind};
 use rusqlite::{Connection, OptionalExtension};
@@ -83,11 +83,13 @@ pub(super) fn writer(
     let _ = reserve.fill();
     let proof = Proof::new(files)?;
     let log = files::open_private(&files.wal)?;
-    let identity = files.identity()?;
+    let copier = Copier::new(schema::connect(&files.journal, options.patience)?);
+    let watch = Watch::new(files.identity()?);
     drop(turn);
     Ok(Writer {
         files: files.clone(),
-        identity,
+        watch,
+        copier,
         connection,
         log,
         gate,
@@ -96,7 +98,6 @@ pub(super) fn writer(
         patience: options.patience,
         driven: HashSet::new(),
         full: true,
-        synced: true,
         quick: false,
         unseen_pages: 0,
         poison: None,

@@ -1,6 +1,7 @@
 //! Entries as rows. The row's columns only repeat what its two blobs say, so that they can be
 //! searched; on reading they are compared, and a row that contradicts itself is damaged.
 
+use super::statements::Statements;
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
 use crate::journal::{Damaged, Expected, Listing, Query, Retention, Select, Tombstone};
@@ -12,15 +13,18 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
 
+const OPEN: i64 = 0;
 const EXHAUSTED: i64 = 1;
 const ATTENTION: i64 = 2;
 pub(super) const SETTLED: i64 = 3;
 pub(super) const TOMBSTONE: i64 = 4;
+/// What follows the phase in a progress that is open.
+const NO_REASON: u8 = 0;
 
 /// The group that a phase belongs to, as the partial indexes know it.
 pub(super) fn state(phase: Phase) -> i64 {
     if phase.is_open() {
-        0
+        OPEN
     } else if phase.is_unfinished() {
         EXHAUSTED
     } else if phase.is_settled() {
@@ -58,7 +62,7 @@ pub(super) fn name_of(frozen: &Frozen) -> [u8; 16] {
 
 /// The reference as a number, cheap to compare in a scan.
 pub(super) fn number_of(reference: Reference) -> i64 {
-    i64::from_str_radix(&reference.digits(), 16).unwrap_or(0)
+    signed(reference.number())
 }
 
 fn ended_of(progress: &Progress) -> i64 {
@@ -95,31 +99,23 @@ impl NewRow {
     }
 
     /// Inserts it, unless the name is taken. Returns its slot.
-    pub(super) fn insert(&self, connection: &Connection) -> Result<Option<i64>> {
+    pub(super) fn insert(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
         let (frozen, progress) = (&self.entry.frozen, &self.entry.progress);
-        let inserted = connection
-            .prepare_cached(
-                "INSERT INTO entries
-                     (name, state, revision, reference, begun, ended, scope, progress)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO NOTHING",
-            )?
-            .execute(params![
-                self.name,
-                state(progress.phase),
-                signed(progress.revision),
-                self.reference,
-                signed(frozen.begun_at.as_millis()),
-                ended_of(progress),
-                frozen.scope.as_str(),
-                self.progress,
-            ])?;
+        let inserted = statements.insert()?.execute(params![
+            self.name,
+            state(progress.phase),
+            signed(progress.revision),
+            self.reference,
+            signed(frozen.begun_at.as_millis()),
+            ended_of(progress),
+            frozen.scope.as_str(),
+            self.progress,
+        ])?;
         if inserted == 0 {
             return Ok(None);
         }
-        let slot = connection.last_insert_rowid();
-        connection
-            .prepare_cached("INSERT INTO frozen (slot, bytes) VALUES (?1, ?2)")?
-            .execute(params![slot, self.frozen])?;
+        let slot = statements.connection.last_insert_rowid();
+        statements.freeze()?.execute(params![slot, self.frozen])?;
         Ok(Some(slot))
     }
 
@@ -168,7 +164,27 @@ impl Update {
     }
 
     /// Writes it, if the row is still what is expected. Returns the state that it had.
-    pub(super) fn apply(&self, connection: &Connection) -> Result<Option<i64>> {
+    pub(super) fn apply(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
+        let mut marks = vec![NO_REASON];
+        marks.extend(self.expected.encode());
+        let updated = statements.update()?.execute(params![
+            self.slot,
+            state(self.phase),
+            self.replaces.saturating_add(1),
+            self.ended,
+            self.progress,
+            self.replaces,
+            self.reference,
+            marks,
+        ])?;
+        match updated {
+            0 => self.apply_to_closed(statements.connection),
+            _ => Ok(Some(OPEN)),
+        }
+    }
+
+    /// The same for a row that is not open: rare, so it may be looked at first.
+    fn apply_to_closed(&self, connection: &Connection) -> Result<Option<i64>> {
         let found = connection
             .prepare_cached(
                 "SELECT state, revision, reference, substr(progress, 1, 40)

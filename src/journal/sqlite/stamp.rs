@@ -6,7 +6,7 @@
 //! journal, and a journal that is behind its note has lost something.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 
 /// What the journal held when it last said so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,20 +40,30 @@ impl Stamp {
         Stamp::write_commits(file, self.commits)
     }
 
-    pub(super) fn write_slots(mut file: &File, slots: u64) -> io::Result<()> {
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(&field(slots))
+    pub(super) fn write_slots(file: &File, slots: u64) -> io::Result<()> {
+        write_at(file, &field(slots), 0)
     }
 
-    pub(super) fn write_commits(mut file: &File, commits: u64) -> io::Result<()> {
-        file.seek(SeekFrom::Start(FIELD as u64))?;
-        file.write_all(&field(commits))
+    pub(super) fn write_commits(file: &File, commits: u64) -> io::Result<()> {
+        write_at(file, &field(commits), FIELD as u64)
     }
 
     /// Whether a journal that holds `self` has lost nothing since `noted`.
     pub(super) fn covers(self, noted: Stamp) -> bool {
         self.slots >= noted.slots && self.commits >= noted.commits
     }
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+fn write_at(mut file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    use io::Write;
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(bytes)
 }
 
 fn field(number: u64) -> [u8; FIELD] {
@@ -71,6 +81,7 @@ fn parse(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn a_note_is_read_back_and_a_torn_one_counts_for_nothing() {

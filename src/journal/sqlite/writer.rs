@@ -3,20 +3,21 @@
 //! Whoever asked for no more than the file is told as soon as the log is written, and goes on while
 //! the log is synced for the others: what they ask for next gathers meanwhile.
 
+mod copier;
 mod jobs;
 mod link;
+mod transact;
 
-use super::files::{Files, Identity};
+use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
-use super::rows::{self, NewRow, Stored, Update};
+use super::rows::{self, NewRow};
 use super::stamp::Stamp;
 use super::{faults, schema};
-use crate::entry::{Grade, Receipt};
-use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
-use crate::key::Key;
+use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
 use crate::planted;
+pub(super) use copier::Copier;
 pub(super) use jobs::{Job, Outcome, Sync, Waiter};
 pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
@@ -25,55 +26,32 @@ use std::fs::File;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use transact::{taken_by, transact};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
 /// From how many operations under way a batch may wait for more, how long for each of them, and at
 /// most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(10);
+const LINGER: Duration = Duration::from_micros(15);
 const LONGEST_LINGER: Duration = Duration::from_micros(400);
+/// A writer that waited for work for so long has time: nothing is won by waiting for more.
+const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
 const QUICK: Duration = Duration::from_micros(500);
 /// Up to how many operations under way a write is done on the caller's own thread.
 const FEW: usize = 1;
 /// Pages in the log before they are copied into the journal.
-const CHECKPOINT: i64 = 1000;
+const CHECKPOINT: i64 = 3000;
 /// How many pages may have been written before the log's length is looked at again.
-const LOOK_AFTER: i64 = 200;
-
-/// What a batch changed in the journal's own counts.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    created: u32,
-    written: u32,
-    last_slot: u64,
-    commits: Option<u64>,
-    open: i64,
-    sum: i64,
-}
-
-impl Tally {
-    fn moved(&mut self, slot: i64, before: bool, after: bool) {
-        self.written += 1;
-        match (before, after) {
-            (false, true) => {
-                self.open += 1;
-                self.sum = self.sum.wrapping_add(slot);
-            }
-            (true, false) => {
-                self.open -= 1;
-                self.sum = self.sum.wrapping_sub(slot);
-            }
-            _ => {}
-        }
-    }
-}
+const LOOK_AFTER: i64 = 500;
 
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) files: Files,
-    pub(super) identity: Identity,
+    pub(super) watch: Watch,
+    // Before the connection, which is closed last.
+    pub(super) copier: Copier,
     pub(super) connection: Connection,
     /// The log, to sync it ourselves.
     pub(super) log: File,
@@ -86,8 +64,6 @@ pub(super) struct Writer {
     pub(super) driven: HashSet<i64>,
     /// How hard SQLite itself presses a commit now.
     pub(super) full: bool,
-    /// Whether all that was committed has been synced.
-    pub(super) synced: bool,
     /// Whether the last sync was quick.
     pub(super) quick: bool,
     pub(super) unseen_pages: i64,
@@ -102,7 +78,7 @@ fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
     let mut before = 0;
     let mut closing = false;
     while !closing {
-        let next = jobs.recv_timeout(BEAT);
+        let (next, waited) = timed(|| jobs.recv_timeout(BEAT));
         // Whoever panicked in the middle of a write leaves nothing to go on with.
         let Ok(mut held) = writer.lock() else { return };
         let Some(writer) = held.as_mut() else { return };
@@ -118,6 +94,7 @@ fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
         }
         closing = drain(jobs, &mut batch);
         if let Some(time) = linger(writer.driven.len(), before, batch.len())
+            && waited < IDLE
             && !closing
         {
             sleep(time);
@@ -126,11 +103,7 @@ fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
         before = batch.len();
         writer.serve(&mut batch, queue);
         queue.done(before);
-        // Nobody waits for this, and it takes the longest.
-        if writer.wants_checkpoint() {
-            writer.unseen_pages = 0;
-            writer.checkpoint_if_long();
-        }
+        writer.tend_log();
     }
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut writer) = writer {
@@ -161,7 +134,7 @@ impl Writer {
     fn serve_alone(&mut self, job: Job, queue: &Queue) {
         self.serve(&mut vec![job], queue);
         self.turn = None;
-        if self.wants_checkpoint() {
+        if self.wants_look() {
             queue.send(Job::Look);
         }
     }
@@ -178,8 +151,24 @@ impl Writer {
         }
     }
 
-    fn wants_checkpoint(&self) -> bool {
-        self.unseen_pages >= LOOK_AFTER && self.synced
+    /// Whether there is something to do about the log: it may have grown long, or it was copied.
+    fn wants_look(&mut self) -> bool {
+        self.unseen_pages >= LOOK_AFTER || self.copier.is_done()
+    }
+
+    /// Has a long log copied. What was written while that was done is copied here, as nobody must
+    /// write in between: then the log begins anew.
+    fn tend_log(&mut self) {
+        if self.copier.take_done() {
+            self.checkpoint("PASSIVE");
+        } else if self.wants_look() {
+            self.unseen_pages = 0;
+            let looked = checkpoint(&self.connection, "NOOP");
+            let long = looked.is_ok_and(|(_, logged, copied)| logged - copied >= CHECKPOINT);
+            if long && !self.copier.start() {
+                self.checkpoint("PASSIVE");
+            }
+        }
     }
 
     /// Gives every job of the batch its answer.
@@ -219,11 +208,11 @@ impl Writer {
     }
 
     /// What has the name of a new entry already: looking needs no space.
-    fn find_holder(&self, row: &NewRow) -> Outcome<Begun> {
+    fn find_holder(&mut self, row: &NewRow) -> Outcome<Begun> {
         if let Some(poison) = &self.poison {
             return Err(poison.clone());
         }
-        self.files.still(&self.identity)?;
+        self.files.still(&mut self.watch)?;
         match row.holder(&self.connection) {
             Ok(Some(stored)) => Ok(taken_by(stored)),
             Ok(None) => Err(self.reserve.refusal()),
@@ -231,12 +220,21 @@ impl Writer {
         }
     }
 
+    /// Refuses to go on if a sync has failed, whoever asked for it.
+    fn heed_poison(&mut self) -> Result<(), JournalError> {
+        if let Some(error) = self.copier.take_failure() {
+            self.failed(error);
+        }
+        match &self.poison {
+            Some(poison) => Err(poison.clone()),
+            None => Ok(()),
+        }
+    }
+
     /// One transaction. Whatever fails here fails for all of them.
     fn commit(&mut self, batch: &mut [Job]) -> Result<(), JournalError> {
-        if let Some(poison) = &self.poison {
-            return Err(poison.clone());
-        }
-        self.files.still(&self.identity)?;
+        self.heed_poison()?;
+        self.files.still(&mut self.watch)?;
         let wanted = batch.iter().map(Job::sync).max().unwrap_or(Sync::None);
         let full = wanted == Sync::BeforeSeen && !unsynced();
         let turn = match self.turn.take() {
@@ -257,7 +255,6 @@ impl Writer {
         };
         self.remember(batch);
         batch.iter_mut().for_each(Job::tell_early);
-        self.synced = full;
         if wanted == Sync::BeforeTold && !unsynced() {
             // Before the next turn: nobody writes behind what is not on the disk.
             let (synced, took) = timed(|| self.log.sync_data());
@@ -267,8 +264,8 @@ impl Writer {
                 let error = faults::system("sync the log of", &self.files.journal, error);
                 return Err(self.poisoned_by(error));
             }
-            self.synced = true;
         }
+        self.heed_poison()?;
         // Not written, it only notices less.
         let file = self.gate.file();
         if tally.created > 0 {
@@ -306,16 +303,6 @@ impl Writer {
         }
     }
 
-    fn checkpoint_if_long(&mut self) {
-        let looked = checkpoint(&self.connection, "NOOP");
-        let Ok((_, logged, copied)) = looked else {
-            return;
-        };
-        if logged - copied >= CHECKPOINT {
-            self.checkpoint("PASSIVE");
-        }
-    }
-
     fn checkpoint(&mut self, mode: &str) {
         if let Err(error) = checkpoint(&self.connection, mode) {
             // The batch is safe in the log. A full disk will say so again; the rest is poison.
@@ -348,6 +335,7 @@ impl Writer {
 
     /// Leaves the journal in one file, if nobody else has it open.
     fn close(self) {
+        drop(self.copier);
         if self.poison.is_none() {
             let _turn = self.gate.enter(self.patience);
             let _ = checkpoint(&self.connection, "PASSIVE");
@@ -432,146 +420,6 @@ fn press(connection: &Connection, is_full: &mut bool, full: bool) -> rusqlite::R
     }
     *is_full = full;
     Ok(())
-}
-
-fn transact(connection: &Connection, batch: &mut [Job], full: bool) -> rusqlite::Result<Tally> {
-    let mut tally = Tally::default();
-    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    for job in batch {
-        match job {
-            Job::Begin(row, waiter) => {
-                waiter.answer = Some(begin(connection, row, &mut tally)?);
-            }
-            Job::Record(update, _, waiter) => {
-                waiter.answer = Some(record(connection, update, &mut tally)?);
-            }
-            Job::Forget(slot, key, waiter) => {
-                waiter.answer = Some(forget(connection, *slot, key, &mut tally)?);
-            }
-            Job::Reap(slots, retention, waiter) => {
-                waiter.answer = Some(Ok(reap(connection, slots, retention, &mut tally)?));
-            }
-            Job::Look | Job::Close => {}
-        }
-    }
-    let counted = full && tally.created == 0 && tally.written > 0;
-    if counted || tally.open != 0 || tally.sum != 0 {
-        connection
-            .prepare_cached(
-                "UPDATE meta SET commits = commits + ?1, open = open + ?2, sum = sum + ?3 WHERE id = 1",
-            )?
-            .execute([i64::from(counted), tally.open, tally.sum])?;
-    }
-    if counted {
-        let commits = connection
-            .prepare_cached("SELECT commits FROM meta WHERE id = 1")?
-            .query_row([], |row| row.get(0))?;
-        tally.commits = Some(rows::unsigned(commits));
-    }
-    connection.prepare_cached("COMMIT")?.execute([])?;
-    Ok(tally)
-}
-
-fn begin(
-    connection: &Connection,
-    row: &NewRow,
-    tally: &mut Tally,
-) -> rusqlite::Result<Outcome<Begun>> {
-    let progress = &row.entry.progress;
-    if let Some(slot) = row.insert(connection)? {
-        let open = rows::is_unfinished(rows::state(progress.phase));
-        tally.moved(slot, false, open);
-        tally.created += 1;
-        tally.last_slot = rows::unsigned(slot);
-        let key = row.entry.key().clone();
-        let receipt = Receipt::new(key, rows::unsigned(slot), progress.revision, Grade::Device);
-        return Ok(Ok(Begun::Created(receipt)));
-    }
-    let holder = row.holder(connection)?.map(taken_by);
-    Ok(holder.ok_or_else(|| {
-        JournalError::new(
-            Kind::Corrupt,
-            "the journal's index names an entry that is not there; run a check",
-        )
-    }))
-}
-
-fn taken_by(stored: Stored) -> Begun {
-    match stored {
-        Stored::Entry(entry) => Begun::Exists(entry),
-        Stored::Tombstone(_, tombstone) => Begun::Tombstone(tombstone),
-        Stored::Damaged(damaged) => Begun::Damaged(damaged),
-    }
-}
-
-fn record(
-    connection: &Connection,
-    update: &Update,
-    tally: &mut Tally,
-) -> rusqlite::Result<Outcome<Receipt>> {
-    let Some(before) = update.apply(connection)? else {
-        return Ok(Err(JournalError::stale(&update.key)));
-    };
-    let after = rows::state(update.phase);
-    tally.moved(
-        update.slot,
-        rows::is_unfinished(before),
-        rows::is_unfinished(after),
-    );
-    let revision = rows::unsigned(update.replaces) + 1;
-    let (key, slot) = (update.key.clone(), rows::unsigned(update.slot));
-    Ok(Ok(Receipt::new(key, slot, revision, Grade::Device)))
-}
-
-fn forget(
-    connection: &Connection,
-    slot: u64,
-    key: &Key,
-    tally: &mut Tally,
-) -> rusqlite::Result<Outcome<()>> {
-    Ok(match rows::load(connection, slot)? {
-        Some(Stored::Damaged(damaged)) => Err(JournalError::unreadable(slot, damaged.error)),
-        Some(Stored::Entry(entry)) if entry.key() == key => match Tombstone::of(&entry) {
-            Some(tombstone) => {
-                rows::bury(connection, &entry, &tombstone)?;
-                tally.written += 1;
-                Ok(())
-            }
-            None => Err(JournalError::not_settled(key)),
-        },
-        _ => Ok(()),
-    })
-}
-
-/// Looks at each once more, as somebody may have changed it since it was found.
-fn reap(
-    connection: &Connection,
-    slots: &[u64],
-    retention: &Retention,
-    tally: &mut Tally,
-) -> rusqlite::Result<Reaped> {
-    let mut reaped = Reaped::default();
-    for slot in slots {
-        match rows::load(connection, *slot)? {
-            Some(Stored::Entry(entry)) => {
-                if let Some(tombstone) = Tombstone::of(&entry)
-                    && retention.entry_is_over(tombstone.ended_at)
-                {
-                    rows::bury(connection, &entry, &tombstone)?;
-                    reaped.entries += 1;
-                }
-            }
-            Some(Stored::Tombstone(slot, tombstone))
-                if retention.tombstone_is_over(tombstone.ended_at)
-                    && rows::drop_tombstone(connection, slot)? =>
-            {
-                reaped.tombstones += 1;
-            }
-            _ => {}
-        }
-    }
-    tally.written += reaped.entries + reaped.tombstones;
-    Ok(reaped)
 }
 
 #[cfg(test)]

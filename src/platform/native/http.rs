@@ -16,7 +16,7 @@ use crate::transport::Transport;
 use body::GuardedBody;
 use pool::Pool;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use trace::{Leash, Trace};
@@ -66,6 +66,7 @@ const MISDIRECTED: u16 = 421;
 #[derive(Clone)]
 pub struct HttpTransport {
     pool: Arc<Pool>,
+    places: Arc<Places>,
     clock: Arc<dyn Clock>,
     max_response_bytes: usize,
 }
@@ -86,19 +87,23 @@ impl HttpTransport {
     }
 
     async fn attempt(&self, permit: Permit) -> Result<Response, Failure> {
-        let place = Place::of(permit.url())?;
-        let (request, trace) = self.prepared(&permit)?;
+        let place = self.places.of(permit.url())?;
+        let (request, trace) = self.prepared(&permit, &place)?;
         #[cfg(feature = "planted")]
         if crate::planted::is(25) {
-            let (again, seen) = self.prepared(&permit)?;
+            let (again, seen) = self.prepared(&permit, &place)?;
             let _ = self.exchange(again, permit.timeout(), &seen, &place).await;
         }
         self.exchange(request, permit.timeout(), &trace, &place)
             .await
     }
 
-    fn prepared(&self, permit: &Permit) -> Result<(reqwest::Request, Arc<Trace>), Failure> {
-        let mut request = request(http_method(permit.method()), permit.url(), permit.headers())?;
+    fn prepared(
+        &self,
+        permit: &Permit,
+        place: &Place,
+    ) -> Result<(reqwest::Request, Arc<Trace>), Failure> {
+        let mut request = request(http_method(permit.method()), place, permit.headers())?;
         let trace = Arc::new(Trace::default());
         let body = GuardedBody::new(
             permit.body(),
@@ -114,8 +119,8 @@ impl HttpTransport {
     }
 
     async fn ask(&self, probe: Probe) -> Result<Response, Failure> {
-        let place = Place::of(probe.url())?;
-        let request = request(reqwest::Method::GET, probe.url(), probe.headers())?;
+        let place = self.places.of(probe.url())?;
+        let request = request(reqwest::Method::GET, &place, probe.headers())?;
         let trace = Arc::new(Trace::default());
         self.exchange(request, probe.timeout(), &trace, &place)
             .await
@@ -177,20 +182,43 @@ impl fmt::Debug for HttpTransport {
     }
 }
 
-/// Where a request goes, as it may be shown.
-struct Place(Origin);
+/// Where a request goes: as it is sent, and as it may be shown.
+struct Place {
+    text: Box<str>,
+    url: reqwest::Url,
+    origin: Origin,
+}
 
 impl Place {
-    fn of(url: &str) -> Result<Place, Failure> {
-        Origin::of(url)
-            .map(Place)
-            .map_err(|why| unsendable(why.to_string()))
+    fn of(text: &str) -> Result<Place, Failure> {
+        let origin = Origin::of(text).map_err(|why| unsendable(why.to_string()))?;
+        let url = reqwest::Url::parse(text)
+            .map_err(|why| unsendable(format!("the URL cannot be sent: {why}")))?;
+        Ok(Place {
+            text: text.into(),
+            url,
+            origin,
+        })
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.origin.fmt(f)
+    }
+}
+
+/// The place that was last sent to: mostly the next one too, and a URL takes long to read.
+#[derive(Default)]
+struct Places(Mutex<Option<Arc<Place>>>);
+
+impl Places {
+    fn of(&self, text: &str) -> Result<Arc<Place>, Failure> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some(place) if *place.text == *text => Ok(Arc::clone(place)),
+            _ => Ok(Arc::clone(last.insert(Arc::new(Place::of(text)?)))),
+        }
     }
 }
 
@@ -210,12 +238,10 @@ fn http_method(method: Method) -> reqwest::Method {
 /// A request without a body. Every header value is marked sensitive: any may be a credential.
 fn request<'a>(
     method: reqwest::Method,
-    url: &str,
+    place: &Place,
     headers: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> Result<reqwest::Request, Failure> {
-    let url = reqwest::Url::parse(url)
-        .map_err(|why| unsendable(format!("the URL cannot be sent: {why}")))?;
-    let mut request = reqwest::Request::new(method, url);
+    let mut request = reqwest::Request::new(method, place.url.clone());
     for (name, value) in headers {
         if OURS.contains(&name) {
             return Err(unsendable(format!(

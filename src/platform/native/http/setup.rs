@@ -150,6 +150,7 @@ impl HttpTransportBuilder {
         };
         Ok(HttpTransport {
             pool: Arc::new(Pool::new(settings)?),
+            places: Arc::default(),
             clock: self.clock,
             max_response_bytes: self.max_response_bytes,
         })

@@ -17,10 +17,6 @@ const ALLOWED: f64 = 0.05;
 const TIMES: u64 = 400;
 /// A function is noted if it takes at least this share of its case.
 const NOTED: f64 = 0.01;
-/// Not counted: it takes the longer, the longer ago the log was last begun anew, and when that happens is
-/// a matter of time.
-const LEFT_OUT: [&str; 1] = ["walIndexAppend"];
-
 /// What depends on when which thread had its turn, and so on the machine.
 ///
 /// How long SQLite's log is when a page is looked up in its index depends on when the copying thread
@@ -144,7 +140,7 @@ fn per_go(few: &Counts, many: &Counts) -> Counts {
             let more = n.saturating_sub(few.get(name).copied().unwrap_or(0));
             (name.clone(), (more + TIMES / 2) / TIMES)
         })
-        .filter(|(name, n)| *n > 0 && !LEFT_OUT.contains(&name.as_str()))
+        .filter(|(_, n)| *n > 0)
         .collect()
 }
 

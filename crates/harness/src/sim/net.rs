@@ -79,6 +79,24 @@ impl Drop for Flight {
     }
 }
 
+/// Waits for the answer to a question.
+struct Question(Call);
+
+impl Future for Question {
+    type Output = Result<Response, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        // Nobody listens any more.
+        lock(&self.0.0).known = true;
+    }
+}
+
 impl Transport for SimTransport {
     fn send(&self, permit: Permit) -> BoxFuture<'_, Result<Response, Failure>> {
         let call = Call::new();
@@ -94,7 +112,7 @@ impl Transport for SimTransport {
     fn probe(&self, probe: Probe) -> BoxFuture<'_, Result<Response, Failure>> {
         let call = Call::new();
         lock(&self.world).ask(self.process, &probe, &call);
-        Box::pin(call)
+        Box::pin(Question(call))
     }
 }
 

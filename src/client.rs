@@ -16,7 +16,7 @@ pub(crate) use settings::{Settings, is_credential, is_framing};
 
 use crate::clock::{Clock, Dice};
 use crate::entry::{Grade, Scope};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::journal::{Journal, JournalError, Listing, Query, Reaped, Retention, Select};
 use crate::key::{Key, Reference};
 use crate::message::Origin;
@@ -24,6 +24,7 @@ use crate::operation::{Operation, OperationBuilder};
 use crate::retry::budget::Budget;
 use crate::seam::{BoxFuture, Map};
 use crate::transport::Transport;
+pub(crate) use flight::Ages;
 use flight::Flights;
 use std::fmt;
 use std::ops::Deref;
@@ -180,22 +181,10 @@ impl Client {
         let mut found = self.find(reference).await?;
         match (found.pop(), found.len()) {
             (Some(operation), 0) => Ok(operation),
-            (None, _) => Err(Error::new(
-                ErrorKind::NotFound,
-                format!(
-                    "the journal has no operation of {} with this reference",
-                    self.0.scope
-                ),
-            )
-            .about(reference)),
-            (Some(_), others) => Err(Error::new(
-                ErrorKind::Ambiguous,
-                format!(
-                    "{} operations have this reference; `find` gives all of them, choose by the key",
-                    others + 1
-                ),
-            )
-            .about(reference)),
+            (none, others) => {
+                let found = others + usize::from(none.is_some());
+                Err(decisions::not_one(found, &self.0.scope).about(reference))
+            }
         }
     }
 

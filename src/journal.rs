@@ -9,6 +9,8 @@ mod browser;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod memory;
+#[cfg(feature = "page")]
+pub(crate) mod row;
 #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
 mod sqlite;
 

@@ -4,7 +4,9 @@ mod builder;
 mod draft;
 
 pub use builder::OperationBuilder;
-pub(crate) use draft::nonce;
+#[cfg(feature = "page")]
+pub(crate) use draft::{Draft, check_join, ended_long_ago, unreadable};
+pub(crate) use draft::{fitting, nonce, stored_body};
 
 use crate::client::{Client, Wish, decisions};
 use crate::entry::{
@@ -221,7 +223,7 @@ impl Operation {
         let mut state = self.state();
         let frozen = &state.entry.frozen;
         let profile = self.client.0.profile_of(&state.entry)?;
-        let Some(wire) = draft::fitting(body, frozen, &profile) else {
+        let Some(wire) = fitting(body, frozen, &profile) else {
             return Err(Error::new(
                 ErrorKind::BodyMismatch,
                 "the body differs from the one that this operation was begun with; supply the same \
@@ -469,18 +471,10 @@ impl Operation {
     }
 
     pub(crate) fn check_damage(&self) -> Result<(), Error> {
-        let Some(damage) = self.damage else {
-            return Ok(());
-        };
-        Err(Error::new(
-            ErrorKind::Damaged,
-            format!(
-                "the journal's entry cannot be trusted: {damage}. Nothing was sent now, and nothing \
-                 is deleted; find the operation on the server by its reference"
-            ),
-        )
-        .about(self.reference())
-        .after(0, true))
+        match self.damage {
+            None => Ok(()),
+            Some(damage) => Err(decisions::distrusted(damage).about(self.reference())),
+        }
     }
 
     /// Adds to a journal's error what is known of this operation.
@@ -556,7 +550,7 @@ impl Operation {
             return Ok(Arc::clone(body));
         }
         let frozen = &state.entry.frozen;
-        let stored = draft::stored_body(frozen, &self.client.0.keeper);
+        let stored = stored_body(frozen, &self.client.0.keeper);
         let mut body = stored.map_err(|error| {
             error
                 .about(frozen.key.reference())

@@ -1,10 +1,12 @@
 //! What the loop around the machine has to decide, as plain functions: the loop of a program and the
 //! script of a page carry out the same.
 
-use crate::entry::{Entry, Frozen, Kept, Phase, Progress, Scope};
+use crate::clock::Dice;
+use crate::entry::{DecodeError, Entry, Frozen, Kept, Phase, Progress, Scope};
 use crate::error::{Error, ErrorKind};
 use crate::machine::{self, End, Machine};
 use crate::message::Content;
+use crate::operation::nonce;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
 use crate::time::Timestamp;
@@ -51,6 +53,32 @@ pub(crate) fn gone() -> Error {
         ErrorKind::NotFound,
         "the journal no longer has this operation: it was settled and reaped, or forgotten",
     )
+}
+
+/// A reference has `found` operations here, where one was wanted.
+pub(crate) fn not_one(found: usize, scope: &Scope) -> Error {
+    if found == 0 {
+        let none = format!("the journal has no operation of {scope} with this reference");
+        return Error::new(ErrorKind::NotFound, none);
+    }
+    Error::new(
+        ErrorKind::Ambiguous,
+        format!(
+            "{found} operations have this reference; `find` gives all of them, choose by the key"
+        ),
+    )
+}
+
+/// An entry that is there and cannot be read.
+pub(crate) fn distrusted(damage: DecodeError) -> Error {
+    Error::new(
+        ErrorKind::Damaged,
+        format!(
+            "the journal's entry cannot be trusted: {damage}. Nothing was sent now, and nothing \
+             is deleted; find the operation on the server by its reference"
+        ),
+    )
+    .after(0, true)
 }
 
 pub(crate) fn ended(phase: Phase) -> Error {
@@ -188,6 +216,23 @@ pub(crate) fn broken_off(machine: &Machine, sending: bool, failed: bool) -> Opti
     let mut open = progress.clone();
     (open.phase, open.answer) = (Phase::Sending, None);
     Some(machine::release(&open, false))
+}
+
+/// A progress as the journal keeps it: an answer is kept as the body is.
+pub(crate) fn kept(
+    mut progress: Progress,
+    frozen: &Frozen,
+    keeper: &Keeper,
+    dice: &dyn Dice,
+) -> Progress {
+    if let Some(answer) = &mut progress.answer
+        && let Kept::Plain(bytes) = &answer.body
+    {
+        let mode = Keeper::mode_of(&frozen.body);
+        let kept = keeper.keep(mode, bytes, frozen, Part::Answer, || nonce(dice));
+        answer.body = kept.unwrap_or(Kept::NotKept);
+    }
+    progress
 }
 
 /// Whether the frozen request, or the transport, sets this header.

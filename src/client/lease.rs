@@ -1,13 +1,12 @@
 //! Getting the right to drive an entry, writing to it, and letting it go.
 
 use super::{Inner, decisions};
-use crate::entry::{Entry, Frozen, Kept, Owner, Progress, Receipt};
+use crate::entry::{Entry, Frozen, Owner, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Expected, Flush, JournalError, JournalErrorKind, Liveness, Write};
 use crate::machine::{self, Claim};
-use crate::operation::{Operation, nonce};
+use crate::operation::Operation;
 use crate::outcome::Outcome;
-use crate::seal::{Keeper, Part};
 use crate::seam::BoxFuture;
 use crate::trace;
 use crate::update::Update;
@@ -215,7 +214,6 @@ impl Inner {
         self.journal.record(write)
     }
 
-    /// A progress as the journal keeps it: an answer is kept as the body is.
     fn written(
         &self,
         slot: u64,
@@ -224,16 +222,7 @@ impl Inner {
         progress: &Progress,
         flush: Flush,
     ) -> Write {
-        let mut progress = progress.clone();
-        if let Some(answer) = &mut progress.answer
-            && let Kept::Plain(bytes) = &answer.body
-        {
-            let mode = Keeper::mode_of(&frozen.body);
-            let kept = self
-                .keeper
-                .keep(mode, bytes, frozen, Part::Answer, || nonce(&*self.dice));
-            answer.body = kept.unwrap_or(Kept::NotKept);
-        }
+        let progress = decisions::kept(progress.clone(), frozen, &self.keeper, &*self.dice);
         Write {
             slot,
             key: frozen.key.clone(),

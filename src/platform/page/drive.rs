@@ -1,0 +1,716 @@
+//! Driving an operation from a page: told what came of the last thing it asked for, it asks for the next.
+//! The same steps as the client's own loop takes, without the waiting.
+
+use super::{Given, Page, answered, owner, swap, told};
+use crate::client::decisions::{self, Overruled};
+use crate::entry::{Entry, Expected, Flush, Grade, Liveness, Owner, Phase, Progress, Receipt};
+use crate::error::Error;
+use crate::journal::row::Row;
+use crate::journal::{JournalError, JournalErrorKind};
+use crate::machine::{self, Claim, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
+use crate::message::{Failure, FailureKind, Headers, Origin, Sent};
+use crate::operation::stored_body;
+use crate::outcome::Outcome;
+use crate::retry::budget::Budget;
+use crate::seam::values::{Pack, Values};
+use crate::time::{Now, Timestamp, millis};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a waiting tab looks whether another one is done, at the least.
+const JOIN_EVERY: u64 = 200;
+
+// What is asked for, as `pkg/src/drive.ts` counts.
+const LOAD: u32 = 0;
+const LIVENESS: u32 = 1;
+const SWAP: u32 = 2;
+const WAIT: u32 = 3;
+const PROVE: u32 = 4;
+const EXCHANGE: u32 = 5;
+const DONE: u32 = 6;
+const FAILED: u32 = 7;
+
+/// What the machine lets out.
+enum Leaving {
+    Attempt(Permit),
+    Question(Probe),
+}
+
+/// What was asked for last, and what it is for.
+enum Stage {
+    Load,
+    Liveness,
+    /// What lay unsent for too long is let go, to be claimed with a new window.
+    LetGo,
+    Join,
+    Claim,
+    Record,
+    /// Our last word over what somebody else noted.
+    Insist,
+    Sleep(bool),
+    Prove(Leaving),
+    Exchange(bool),
+}
+
+/// The machine at work on an entry that is ours.
+struct Ride {
+    machine: Machine,
+    origin: Origin,
+    refresh: bool,
+    sending: bool,
+    /// How many attempts the journal knew of when we last wrote: more are somebody else's.
+    noted: u32,
+    /// The latest of ours that the journal acknowledged: what the next write replaces.
+    written: Expected,
+}
+
+pub(super) struct Drive {
+    me: Owner,
+    grade: Grade,
+    resuming: bool,
+    /// Another drive of this page was waited for, and may have brought the end.
+    waited: bool,
+    begun_here: bool,
+    maybe_sent: bool,
+    held: Option<u64>,
+    body: Option<Arc<[u8]>>,
+    started: Now,
+    joined: bool,
+    stage: Stage,
+    /// As it was last read, or as it is being claimed.
+    entry: Option<Box<Entry>>,
+    surely_unsent: bool,
+    ride: Option<Box<Ride>>,
+    /// A write that is under way: what the journal would hold then, and how many attempts.
+    pending: Option<(Expected, u32)>,
+    /// What a write that failed would have left, if it took hold all the same.
+    failed: Option<Expected>,
+    over: bool,
+    update: Pack,
+}
+
+type Asked = Result<Pack, Error>;
+
+fn ask(what: u32) -> Asked {
+    let mut asked = Pack::default();
+    asked.number(f64::from(what));
+    Ok(asked)
+}
+
+impl Drive {
+    pub(super) fn new(now: Now, values: &mut Values<'_>) -> Drive {
+        Drive {
+            me: owner(values),
+            grade: match values.number() as u32 {
+                1 => Grade::Reload,
+                2 => Grade::Process,
+                3 => Grade::Device,
+                _ => Grade::None,
+            },
+            resuming: values.flag(),
+            waited: values.flag(),
+            begun_here: values.flag(),
+            maybe_sent: values.flag(),
+            held: values.optional_number().map(|held| held as u64),
+            body: values.optional_bytes().map(Into::into),
+            started: now,
+            joined: false,
+            stage: Stage::Load,
+            entry: None,
+            surely_unsent: false,
+            ride: None,
+            pending: None,
+            failed: None,
+            over: false,
+            update: Pack::default(),
+        }
+    }
+
+    /// Takes in what came of the last thing asked for (nothing at the start), and asks for the next: whether an
+    /// attempt may have left, an update to show, what is asked for, and its values.
+    pub(super) fn go(
+        &mut self,
+        page: &mut Page,
+        given: Given,
+        values: Option<&mut Values<'_>>,
+        told: &mut Pack,
+    ) {
+        let asked = match values {
+            None => ask(LOAD),
+            Some(values) => self.step(page, given, values),
+        };
+        let asked = asked.unwrap_or_else(|error| {
+            let mut asked = ask(FAILED).unwrap_or_default();
+            told::trouble(&mut asked, &error);
+            asked
+        });
+        told.flag(self.maybe_sent);
+        told.bytes(std::mem::take(&mut self.update).as_bytes());
+        told.append(&asked);
+    }
+
+    fn step(&mut self, page: &mut Page, given: Given, values: &mut Values<'_>) -> Asked {
+        // The store, or the callback, failed.
+        let trouble = values.flag().then(|| {
+            let kind = match values.number() as u32 {
+                1 => JournalErrorKind::Full,
+                2 => JournalErrorKind::TooNew,
+                3 => JournalErrorKind::OpenElsewhere,
+                _ => JournalErrorKind::Unavailable,
+            };
+            JournalError::new(kind, values.text())
+        });
+        let stage = std::mem::replace(&mut self.stage, Stage::Load);
+        if let (Some(error), false) = (&trouble, matches!(stage, Stage::Prove(_))) {
+            return self.in_trouble(error, &stage);
+        }
+        let pending = self.pending.take();
+        match stage {
+            Stage::Load => self.loaded(page, given, values),
+            Stage::Liveness => {
+                let liveness = match values.number() as u32 {
+                    2 => Liveness::Alive,
+                    1 => Liveness::Silent,
+                    _ => Liveness::Dead,
+                };
+                self.claim(page, given, liveness)
+            }
+            Stage::LetGo | Stage::Join => ask(LOAD),
+            Stage::Claim | Stage::Record | Stage::Insist if !values.flag() => ask(LOAD),
+            Stage::Claim => self.mount(page, given),
+            Stage::Record => self.recorded(page, given, pending),
+            Stage::Insist => self.finish(page, End::Settled, given.now.wall),
+            Stage::Sleep(charge) => {
+                let may_retry = !charge || self.with_budget(page, given, Budget::withdraw);
+                self.obey(page, given, Event::Woke { may_retry })
+            }
+            Stage::Prove(leaving) => match self.proof(values, trouble.is_some()) {
+                Ok(credentials) => self.exchange(leaving, credentials),
+                Err(failure) => self.obey(page, given, Event::Failed(failure)),
+            },
+            Stage::Exchange(left_before) => {
+                let result = answered(values);
+                if let Some(ride) = &mut self.ride {
+                    ride.sending = false;
+                }
+                let event = match result {
+                    Ok(response) => Event::Answered(response),
+                    Err(failure) => {
+                        if failure.sent == Sent::No && !left_before {
+                            self.maybe_sent = false;
+                        }
+                        Event::Failed(failure)
+                    }
+                };
+                self.obey(page, given, event)
+            }
+        }
+    }
+
+    /// Adds to an error what is known of this operation.
+    fn blame(&self, error: Error) -> Error {
+        let Some(entry) = &self.entry else {
+            return error;
+        };
+        let attempts = match &self.ride {
+            Some(ride) => ride.machine.progress().attempts,
+            None => entry.progress.attempts,
+        };
+        error
+            .about(entry.reference())
+            .after(attempts, self.maybe_sent)
+    }
+
+    /// The same where the journal could not be looked at, or written: others may have sent it since,
+    /// and that nothing left cannot be said.
+    fn unseen(&self, error: Error) -> Error {
+        let error = self.blame(error);
+        let attempts = error.attempts();
+        error.after(attempts, true)
+    }
+
+    fn in_trouble(&mut self, error: &JournalError, stage: &Stage) -> Asked {
+        self.failed = self.pending.take().map(|(expected, _)| expected);
+        let last_word = match &self.ride {
+            Some(ride) => ride.machine.progress().phase,
+            None => Phase::Ready,
+        };
+        if !last_word.is_settled() || matches!(stage, Stage::Load) {
+            return Err(self.unseen(error.clone().into()));
+        }
+        // A final answer that the journal could not take. A success is real, written down or not: a later
+        // resume learns it again. A refusal must not be told: the entry is still open, and a resume may well
+        // succeed.
+        match self.outcome() {
+            Some(outcome) if last_word == Phase::Succeeded => done(&outcome.not_recorded()),
+            _ => Err(self.blame(error.clone().into())),
+        }
+    }
+
+    fn loaded(&mut self, page: &mut Page, given: Given, values: &mut Values<'_>) -> Asked {
+        if values.is_empty() {
+            return Err(self.unseen(decisions::gone()));
+        }
+        let row = Row::read(values);
+        let entry = match row.entry() {
+            Ok(entry) => entry,
+            Err(error) => {
+                return Err(self.unseen(JournalError::unreadable(row.slot, error).into()));
+            }
+        };
+        // What we hold was written by us, and not sent: there the journal is only careful.
+        let ours = self.held == Some(entry.progress.revision);
+        self.maybe_sent |= !ours && machine::may_have_left(&entry.progress);
+        let now = given.now.wall;
+        if let Some(ride) = &self.ride {
+            let overruled = decisions::overruled(&ride.machine, &entry.progress, ride.noted);
+            if let Overruled::Insist(progress) = overruled {
+                self.stage = Stage::Insist;
+                let old = Expected::of(&entry.progress);
+                return self.write((page, given), &entry, old, *progress, Flush::Full);
+            }
+            self.over = true;
+            let heard = matches!(overruled, Overruled::Heard);
+            if let (true, Some(outcome)) = (heard, self.outcome()) {
+                return done(&outcome.not_recorded());
+            }
+            self.ride = None;
+            if !entry.progress.phase.is_open() {
+                return self.conclude(page, *entry, now);
+            }
+            // Somebody else drives it now: wait for them.
+            self.over = false;
+            self.started = given.now;
+            self.joined = false;
+        }
+        if std::mem::take(&mut self.waited) && decisions::is_over(entry.progress.phase) {
+            return self.conclude(page, *entry, now);
+        }
+        self.approach(page, given, entry)
+    }
+
+    /// Gets the right to drive: at once for what we began, by a claim for all else.
+    fn approach(&mut self, page: &mut Page, given: Given, entry: Box<Entry>) -> Asked {
+        let progress = &entry.progress;
+        let held = self.held.take() == Some(progress.revision);
+        if held && !decisions::is_young(progress, given.now.wall) {
+            self.stage = Stage::LetGo;
+            let (unsent, old) = (machine::release(progress, true), Expected::of(progress));
+            let asked = self.write((page, given), &entry, old, unsent, Flush::Full);
+            self.entry = Some(entry);
+            return asked;
+        }
+        let settings = &page.settings;
+        let (foreign, phase) = (entry.frozen.scope != settings.scope, progress.phase);
+        let owner = progress.owner;
+        let entry = self.entry.insert(entry);
+        if held {
+            self.surely_unsent = true;
+            return self.mount(page, given);
+        }
+        if foreign {
+            let error = decisions::other_scope(entry, &settings.scope);
+            return Err(self.blame(error));
+        }
+        if !self.resuming && decisions::needs_a_person(phase) {
+            let entry = (**entry).clone();
+            return self.conclude(page, entry, given.now.wall);
+        }
+        if owner != Owner::NONE && owner != self.me {
+            self.stage = Stage::Liveness;
+            let mut asked = ask(LIVENESS)?;
+            asked.bytes(&owner.0.to_le_bytes());
+            return Ok(asked);
+        }
+        self.claim(page, given, Liveness::Dead)
+    }
+
+    fn claim(&mut self, page: &mut Page, given: Given, holder: Liveness) -> Asked {
+        let Some(entry) = self.entry.take() else {
+            return ask(LOAD);
+        };
+        let now = given.now;
+        let progress = match machine::claim(&entry, self.me, holder, now.wall) {
+            Claim::Take(progress) => *progress,
+            Claim::NotYet(_) | Claim::Closed => return self.conclude(page, *entry, now.wall),
+            Claim::Held => {
+                self.entry = Some(entry);
+                if now.since(self.started) > page.settings.policy.give_up_after {
+                    return Err(self.blame(decisions::held_elsewhere()));
+                }
+                if !std::mem::replace(&mut self.joined, true) {
+                    self.tell("joined", None);
+                }
+                self.stage = Stage::Join;
+                let mut asked = ask(WAIT)?;
+                asked.number((JOIN_EVERY + given.roll() % 200) as f64);
+                return Ok(asked);
+            }
+        };
+        let settings = &page.settings;
+        let url = progress.moved_to.as_deref().unwrap_or(&entry.frozen.url);
+        // What cannot be sent is not claimed.
+        let sendable = match self.body {
+            Some(_) => Ok(()),
+            None => stored_body(&entry.frozen, &settings.keeper).map(drop),
+        };
+        let sendable = sendable.and_then(|()| settings.check_origin(url));
+        self.surely_unsent = !entry.progress.maybe_applied;
+        let old = Expected::of(&entry.progress);
+        let mut entry = entry;
+        if let Err(error) = sendable {
+            self.entry = Some(entry);
+            return Err(self.blame(error));
+        }
+        settings.profile_of(&entry)?;
+        self.stage = Stage::Claim;
+        let asked = self.write((page, given), &entry, old, progress.clone(), Flush::Full);
+        entry.progress = progress;
+        self.entry = Some(entry);
+        asked
+    }
+
+    fn write(
+        &mut self,
+        (page, given): (&Page, Given),
+        entry: &Entry,
+        old: Expected,
+        new: Progress,
+        flush: Flush,
+    ) -> Asked {
+        let new = decisions::kept(new, &entry.frozen, &page.settings.keeper, &given);
+        self.pending = Some((Expected::of(&new), new.attempts));
+        let mut asked = ask(SWAP)?;
+        swap(&mut asked, entry, old, new, flush);
+        Ok(asked)
+    }
+
+    /// The entry is ours, and durable in this revision.
+    fn mount(&mut self, page: &mut Page, given: Given) -> Asked {
+        let Some(entry) = self.entry.as_deref() else {
+            return ask(LOAD);
+        };
+        let settings = &page.settings;
+        let body = match &self.body {
+            Some(body) => Ok(Arc::clone(body)),
+            None => stored_body(&entry.frozen, &settings.keeper),
+        };
+        let origin = settings.check_origin(&entry.frozen.url);
+        let (body, origin) = match (body, origin) {
+            (Ok(body), Ok(origin)) => (body, origin),
+            (Err(error), _) | (_, Err(error)) => return Err(self.blame(error)),
+        };
+        let mut entry = entry.clone();
+        let profile = settings.profile_of(&entry)?;
+        let (now, progress) = (given.now, &mut entry.progress);
+        let start = progress.window_start;
+        let seen = now.wall.max(progress.seen_at).since(start);
+        let age = page.ages.age(&entry.frozen.key, start, seen, now.monotonic);
+        progress.seen_at = progress.seen_at.max(start + age);
+        let receipt = self.receipt(&entry, entry.progress.revision);
+        self.ride = Some(Box::new(Ride {
+            origin,
+            refresh: false,
+            sending: false,
+            noted: entry.progress.attempts,
+            written: Expected::of(&entry.progress),
+            machine: Machine::new(Task {
+                body,
+                profile,
+                entry,
+                policy: settings.policy.clone(),
+                flush_all: settings.flush_all,
+                surely_unsent: self.surely_unsent,
+            }),
+        }));
+        self.with_budget(page, given, |budget, now| {
+            budget.deposit(now);
+            true
+        });
+        self.obey(page, given, Event::Drive(receipt))
+    }
+
+    /// The store said that this revision is written.
+    fn receipt(&self, entry: &Entry, revision: u64) -> Receipt {
+        Receipt::new(entry.key().clone(), entry.slot, revision, self.grade)
+    }
+
+    fn recorded(
+        &mut self,
+        page: &mut Page,
+        given: Given,
+        pending: Option<(Expected, u32)>,
+    ) -> Asked {
+        let (Some((written, attempts)), Some(ride), Some(entry)) =
+            (pending, &mut self.ride, &self.entry)
+        else {
+            return ask(LOAD);
+        };
+        (ride.written, ride.noted) = (written, attempts);
+        let receipt = self.receipt(entry, written.revision);
+        self.obey(page, given, Event::Recorded(receipt))
+    }
+
+    /// Carries out what the machine decides, as far as that takes no waiting.
+    fn obey(&mut self, page: &mut Page, given: Given, mut event: Event) -> Asked {
+        loop {
+            let Some(ride) = &mut self.ride else {
+                return ask(LOAD);
+            };
+            let tick = Tick {
+                now: given.now,
+                roll: given.roll(),
+            };
+            match ride.machine.step(event, tick) {
+                Decision::Record { progress, flush } => {
+                    let old = ride.written;
+                    let Some(entry) = self.entry.take() else {
+                        return ask(LOAD);
+                    };
+                    self.stage = Stage::Record;
+                    let asked = self.write((page, given), &entry, old, *progress, flush);
+                    self.entry = Some(entry);
+                    return asked;
+                }
+                Decision::Send(permit) => return self.leave(page, Leaving::Attempt(permit)),
+                Decision::Probe(probe) => return self.leave(page, Leaving::Question(probe)),
+                Decision::Sleep { wait, charge } => {
+                    let progress = ride.machine.progress();
+                    let wait = millis(wait) as f64;
+                    let mut update = Pack::of("waiting");
+                    update.number(f64::from(progress.attempts));
+                    update.number(wait);
+                    update.text(progress.recent.last().map_or("", |last| &*last.reason));
+                    self.update = update;
+                    self.stage = Stage::Sleep(charge);
+                    let mut asked = ask(WAIT)?;
+                    asked.number(wait);
+                    return Ok(asked);
+                }
+                Decision::Reauthorise => {
+                    ride.refresh = page.proves;
+                    event = match page.proves {
+                        true => Event::Authorised,
+                        false => Event::Unauthorised,
+                    };
+                }
+                Decision::Finish(end) => return self.finish(page, end, given.now.wall),
+            }
+        }
+    }
+
+    /// Lets a request leave, or a question: both with what proves who asks. A foreign origin gets nothing unless it
+    /// was allowed.
+    fn leave(&mut self, page: &Page, leaving: Leaving) -> Asked {
+        let url = match &leaving {
+            Leaving::Attempt(permit) => {
+                self.tell("sending", Some(permit.attempt()));
+                permit.url()
+            }
+            Leaving::Question(probe) => {
+                self.tell("polling", None);
+                probe.url()
+            }
+        };
+        // The machine follows no URL that is not one.
+        let origin = Origin::of(url).ok();
+        if let (true, Some(origin), Some(ride)) = (page.proves, origin, &mut self.ride)
+            && (origin == ride.origin || page.settings.origins.contains(&origin))
+        {
+            let mut asked = ask(PROVE)?;
+            asked.text(&origin.to_string());
+            asked.flag(std::mem::take(&mut ride.refresh));
+            self.stage = Stage::Prove(leaving);
+            return Ok(asked);
+        }
+        self.exchange(leaving, Headers::new())
+    }
+
+    /// The lines that the callback for credentials gave.
+    fn proof(&self, values: &mut Values<'_>, failed: bool) -> Result<Headers, Failure> {
+        let queued = |why: String| Failure::new(FailureKind::Queued, Sent::No, why);
+        let mut lines = Headers::new();
+        let mut refused = failed;
+        while !refused && !values.is_empty() {
+            let (name, value) = (values.text(), values.text());
+            refused = lines.push(name, value).is_err();
+        }
+        if refused {
+            // What it threw may hold a secret.
+            return Err(queued("the credentials callback failed".into()));
+        }
+        let frozen = self.entry.as_ref().map(|entry| &entry.frozen);
+        for (name, _) in lines.iter() {
+            if frozen.is_some_and(|frozen| decisions::is_taken(frozen, name)) {
+                return Err(queued(decisions::line_is_taken(name)));
+            }
+        }
+        Ok(lines)
+    }
+
+    fn exchange(&mut self, leaving: Leaving, credentials: Headers) -> Asked {
+        let mut asked = ask(EXCHANGE)?;
+        match leaving {
+            Leaving::Attempt(permit) => {
+                if let Some(ride) = &mut self.ride {
+                    ride.sending = true;
+                }
+                let left_before = std::mem::replace(&mut self.maybe_sent, true);
+                self.stage = Stage::Exchange(left_before);
+                let permit = permit.with_credentials(credentials);
+                asked.text(permit.method().as_str());
+                asked.text(permit.url());
+                asked.bytes(permit.body());
+                asked.number(millis(permit.timeout()) as f64);
+                asked.number(permit.not_after().as_micros() as f64 / 1000.0);
+                lines(&mut asked, &mut permit.headers());
+            }
+            Leaving::Question(probe) => {
+                self.stage = Stage::Exchange(true);
+                let probe = probe.with_credentials(credentials);
+                asked.text("GET");
+                asked.text(probe.url());
+                asked.nothing();
+                asked.number(millis(probe.timeout()) as f64);
+                asked.nothing();
+                lines(&mut asked, &mut probe.headers());
+            }
+        }
+        Ok(asked)
+    }
+
+    fn finish(&mut self, page: &mut Page, end: End, now: Timestamp) -> Asked {
+        self.over = true;
+        let Some(ride) = &self.ride else {
+            return ask(LOAD);
+        };
+        let progress = ride.machine.progress();
+        self.maybe_sent |= ride.machine.in_doubt();
+        let Some(error) = decisions::unsettled(end, progress, now) else {
+            let (phase, given_up) = (progress.phase, decisions::given_up(progress));
+            if let Some(entry) = &self.entry {
+                page.ages.forget(entry.key());
+            }
+            self.tell(phase.name(), None);
+            return match (given_up, self.outcome()) {
+                (None, Some(outcome)) => done(&outcome),
+                (Some(error), _) => Err(self.blame(error)),
+                (None, None) => ask(LOAD),
+            };
+        };
+        match end {
+            End::Attention(reason) => {
+                self.tell("attention", None);
+                self.update.nothing();
+                self.update.text(reason.name());
+            }
+            End::Deferred(until) => {
+                self.tell("deferred", None);
+                self.update.nothing();
+                self.update.nothing();
+                told::optional(&mut self.update, Some(until));
+            }
+            _ => {}
+        }
+        Err(self.blame(error))
+    }
+
+    fn conclude(&mut self, page: &Page, entry: Entry, now: Timestamp) -> Asked {
+        let concluded = decisions::conclude(&entry, &page.settings.keeper, now);
+        self.entry = Some(Box::new(entry));
+        match concluded {
+            Ok(outcome) => done(&outcome),
+            Err(error) => Err(self.blame(error)),
+        }
+    }
+
+    fn outcome(&self) -> Option<Outcome> {
+        let (ride, entry) = (self.ride.as_ref()?, self.entry.as_ref()?);
+        let found = !self.begun_here;
+        Some(decisions::outcome(
+            &ride.machine,
+            entry.slot,
+            &entry.frozen,
+            found,
+        ))
+    }
+
+    fn tell(&mut self, state: &str, attempt: Option<u32>) {
+        self.update = Pack::of(state);
+        match attempt {
+            Some(attempt) => self.update.number(f64::from(attempt)),
+            None => self.update.nothing(),
+        }
+    }
+
+    fn with_budget(
+        &self,
+        page: &mut Page,
+        given: Given,
+        use_it: fn(&mut Budget, Duration) -> bool,
+    ) -> bool {
+        let Some(ride) = &self.ride else {
+            return true;
+        };
+        let budgets = &mut page.budgets;
+        let known = budgets
+            .iter()
+            .position(|(origin, _)| *origin == ride.origin);
+        let at = known.unwrap_or(budgets.len());
+        if known.is_none() {
+            budgets.push((ride.origin.clone(), Budget::new()));
+        }
+        use_it(&mut budgets[at].1, given.now.monotonic)
+    }
+
+    /// What is written of a drive that is over or broken off, each a swap: it lets go of what is ours.
+    pub(super) fn end(self, told: &mut Pack) {
+        let Some(entry) = self.entry.as_deref().filter(|_| !self.over) else {
+            return;
+        };
+        let pending = self.pending.map(|(expected, _)| expected);
+        let (released, ours) = match &self.ride {
+            // A claim that was not heard of may be written, and would keep everybody else out. Another's may have
+            // come first and have sent: never say that nothing was.
+            None => {
+                let claimed = pending.or(self.failed);
+                if claimed != Some(Expected::of(&entry.progress)) {
+                    return;
+                }
+                let released = machine::release(&entry.progress, false);
+                (Some(released), [claimed, None])
+            }
+            Some(ride) => {
+                let failed = self.failed.is_some();
+                let released = decisions::broken_off(&ride.machine, ride.sending, failed);
+                let failed = self.failed.filter(|it| it.owner != Owner::NONE);
+                (released, [Some(pending.unwrap_or(ride.written)), failed])
+            }
+        };
+        let Some(released) = released else {
+            return;
+        };
+        // After a write that failed the machine is ahead of the journal, or is not: one of the two fits. Only what is
+        // ours is let go: if another's claim came first, its number may be the same, its owner and epoch are not.
+        for ours in ours.into_iter().flatten() {
+            let mut progress = released.clone();
+            progress.revision = ours.revision + 1;
+            let mut write = Pack::default();
+            swap(&mut write, entry, ours, progress, Flush::Normal);
+            told.bytes(write.as_bytes());
+        }
+    }
+}
+
+fn done(outcome: &Outcome) -> Asked {
+    let mut asked = ask(DONE)?;
+    told::outcome(&mut asked, outcome);
+    Ok(asked)
+}
+
+fn lines(asked: &mut Pack, headers: &mut dyn Iterator<Item = (&str, &str)>) {
+    for (name, value) in headers {
+        asked.text(name);
+        asked.text(value);
+    }
+}

@@ -24,6 +24,7 @@ use crate::operation::{Operation, OperationBuilder};
 use crate::retry::budget::Budget;
 use crate::seam::{BoxFuture, Map};
 use crate::transport::Transport;
+#[cfg(feature = "page")]
 pub(crate) use flight::Ages;
 use flight::Flights;
 use std::fmt;

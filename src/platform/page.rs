@@ -39,14 +39,18 @@ struct Page {
     ages: Ages,
 }
 
-#[derive(Default)]
 struct Pages {
     pages: Vec<Page>,
     drives: Vec<Option<Box<Drive>>>,
 }
 
 thread_local! {
-    static PAGES: RefCell<Pages> = RefCell::new(Pages::default());
+    static PAGES: RefCell<Pages> = const {
+        RefCell::new(Pages {
+            pages: Vec::new(),
+            drives: Vec::new(),
+        })
+    };
 }
 
 /// The moment and the luck of a call.

@@ -113,7 +113,7 @@ impl Headers {
             )));
         }
         self.0
-            .push((name.to_ascii_lowercase().into(), value.trim().into()));
+            .push((name.to_ascii_lowercase().into(), value.trim_ascii().into()));
         Ok(())
     }
 
@@ -290,6 +290,12 @@ pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
 pub(crate) fn before<'a>(text: &'a str, marks: &[u8]) -> &'a str {
     let end = text.bytes().position(|byte| marks.contains(&byte));
     end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// What stands before the first `mark`, and after it.
+pub(crate) fn around(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == mark)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// What stands before the last `mark`, and after it.

@@ -251,7 +251,15 @@ impl Profile {
         };
         let text = key.as_str();
         let value = if self.0.quoted {
-            format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+            let mut quoted = String::from("\"");
+            for c in text.chars() {
+                if matches!(c, '\\' | '"') {
+                    quoted.push('\\');
+                }
+                quoted.push(c);
+            }
+            quoted.push('"');
+            quoted
         } else {
             text.to_owned()
         };
@@ -408,7 +416,11 @@ impl Profile {
         // The id becomes part of a URL, so it may hold nothing that could lead elsewhere.
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         let id = id.filter(|id| !id.is_empty() && id.bytes().all(plain));
-        Some(id.map(|id| format!("{}/{id}", without_query(url).trim_end_matches('/'))))
+        let mut place = without_query(url);
+        while let Some(shorter) = place.strip_suffix('/') {
+            place = shorter;
+        }
+        Some(id.map(|id| [place, "/", &id].concat()))
     }
 
     /// Whether this status comes from the handler, behind the server's memory of keys: then it is

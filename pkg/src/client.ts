@@ -284,7 +284,7 @@ function opened(options: ClientOptions): Promise<Core> {
     kinds, `${application}`, cookies,
     prove && (async (origin, scope, refresh) => lines(await prove({ origin, scope, refresh }))),
     [
-      options.scope?.toString(), options.profile, (options.allowOrigins ?? []).join("\n"), (options.keepHeaders ?? []).join("\n"),
+      options.scope?.toString(), options.profile, pack([...(options.allowOrigins ?? [])]), pack([...(options.keepHeaders ?? [])]),
       options.keepBodies ?? true, !!prove, policy.maxAttempts, policy.base, policy.cap, policy.attemptTimeout,
       policy.giveUpAfter, policy.deferAbove,
     ],

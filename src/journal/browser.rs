@@ -5,8 +5,8 @@
 
 use super::row::{self, Due, Row};
 use super::{
-    Begun, Expected, Flush, Journal, JournalError, JournalErrorKind, Listing, Liveness, Query,
-    Reaped, Receipt, Retention, Select, Tombstone, Write,
+    Begun, Flush, Journal, JournalError, JournalErrorKind, Listing, Liveness, Query, Reaped,
+    Receipt, Retention, Select, Tombstone, Write,
 };
 use crate::entry::{Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};

@@ -325,15 +325,20 @@ fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
     if profile.key_header().is_some() {
         return body.to_vec();
     }
-    let text = String::from_utf8_lossy(body);
-    let key = entry.key().as_str();
-    let after = place_of(&text, key).and_then(|at| text.get(at + key.len()..));
-    let Some(rest) = after else {
+    let (text, key) = (
+        str::from_utf8(body).unwrap_or_default(),
+        entry.key().as_str(),
+    );
+    let after = place_of(text, key).and_then(|at| text.get(at + key.len()..));
+    let Some(mut rest) = after else {
         return body.to_vec();
     };
-    let rest = rest.trim_start_matches('"').trim_start();
+    while let Some(left) = rest.strip_prefix('"') {
+        rest = left;
+    }
+    let rest = rest.trim_ascii_start();
     let rest = rest.strip_prefix(',').unwrap_or(rest);
-    format!("{{{rest}").into_bytes()
+    ["{", rest].concat().into_bytes()
 }
 
 /// Those of `body` and of it with the key inside that the operation was begun with.

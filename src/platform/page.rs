@@ -25,7 +25,7 @@ use crate::retry::classify::Complete;
 use crate::seal::Body;
 use crate::seam::values::{Pack, Values};
 use crate::time::{Now, Timestamp};
-use drive::Drive;
+use drive::{Drive, Step};
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -166,12 +166,12 @@ fn answer(
             }
             told.number(at as f64);
             let drive = drives[at].insert(Box::new(Drive::new(given.now, values)));
-            drive.go(page, given, None, told);
+            drive.go(step(page, given), None, told);
         }
         // What came of what it asked for, and what it asks for next.
         9 => {
             if let Some(Some(drive)) = drives.get_mut(values.number() as usize) {
-                drive.go(page, given, Some(values), told);
+                drive.go(step(page, given), Some(values), told);
             }
         }
         // It is over, or broken off: what to write then.
@@ -183,6 +183,14 @@ fn answer(
         }
     }
     Ok(())
+}
+
+fn step(page: &mut Page, given: Given) -> Step<'_> {
+    Step {
+        page,
+        given,
+        asked: Pack::default(),
+    }
 }
 
 fn mistake(message: String) -> Error {
@@ -229,9 +237,15 @@ fn policy(policy: &mut Policy, values: &mut Values<'_>) {
     }
 }
 
-/// The lines of a list.
-fn lines(list: &str) -> impl Iterator<Item = &str> {
-    list.split('\n').filter(|line| !line.is_empty())
+/// The texts of a list.
+struct Texts<'a>(Values<'a>);
+
+impl<'a> Iterator for Texts<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        (!self.0.is_empty()).then(|| self.0.text())
+    }
 }
 
 fn opened(values: &mut Values<'_>) -> Result<Page, Error> {
@@ -240,8 +254,8 @@ fn opened(values: &mut Values<'_>) -> Result<Page, Error> {
     if let Some(name) = values.optional() {
         settings.profiles.push(profile(name)?);
     }
-    let origins = values.text();
-    for header in lines(values.text()) {
+    let mut origins = Texts(Values::new(values.bytes()));
+    for header in Texts(Values::new(values.bytes())) {
         settings.keep_header(header);
     }
     if !values.flag() {
@@ -249,7 +263,7 @@ fn opened(values: &mut Values<'_>) -> Result<Page, Error> {
     }
     let proves = values.flag();
     policy(&mut settings.policy, values);
-    settings.settle(application, principal, &mut lines(origins))?;
+    settings.settle(application, principal, &mut origins)?;
     Ok(Page {
         settings,
         proves,

@@ -13,7 +13,7 @@ use crate::operation::stored_body;
 use crate::outcome::Outcome;
 use crate::retry::budget::Budget;
 use crate::seam::values::{Pack, Values};
-use crate::time::{Now, Timestamp, millis};
+use crate::time::{Now, millis};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -89,12 +89,32 @@ pub(super) struct Drive {
     update: Pack,
 }
 
-type Asked = Result<Pack, Error>;
+/// What is at hand while a step is taken, and where what is asked for goes.
+pub(super) struct Step<'a> {
+    pub(super) page: &'a mut Page,
+    pub(super) given: Given,
+    pub(super) asked: Pack,
+}
 
-fn ask(what: u32) -> Asked {
-    let mut asked = Pack::default();
-    asked.number(f64::from(what));
-    Ok(asked)
+type Asked = Result<(), Error>;
+
+impl Step<'_> {
+    fn ask(&mut self, what: u32) -> Asked {
+        self.asked.number(f64::from(what));
+        Ok(())
+    }
+
+    fn wait(&mut self, millis: u64) -> Asked {
+        self.asked.number(f64::from(WAIT));
+        self.asked.number(millis as f64);
+        Ok(())
+    }
+
+    fn done(&mut self, outcome: &Outcome) -> Asked {
+        self.asked.number(f64::from(DONE));
+        told::outcome(&mut self.asked, outcome);
+        Ok(())
+    }
 }
 
 impl Drive {
@@ -130,26 +150,26 @@ impl Drive {
     /// attempt may have left, an update to show, what is asked for, and its values.
     pub(super) fn go(
         &mut self,
-        page: &mut Page,
-        given: Given,
+        mut step: Step<'_>,
         values: Option<&mut Values<'_>>,
         told: &mut Pack,
     ) {
         let asked = match values {
-            None => ask(LOAD),
-            Some(values) => self.step(page, given, values),
+            None => step.ask(LOAD),
+            Some(values) => self.step(&mut step, values),
         };
-        let asked = asked.unwrap_or_else(|error| {
-            let mut asked = ask(FAILED).unwrap_or_default();
-            told::trouble(&mut asked, &error);
-            asked
-        });
+        if let Err(error) = asked {
+            step.asked = Pack::default();
+            step.asked.number(f64::from(FAILED));
+            told::trouble(&mut step.asked, &error);
+        }
         told.flag(self.maybe_sent);
-        told.bytes(std::mem::take(&mut self.update).as_bytes());
-        told.append(&asked);
+        told.bytes(self.update.as_bytes());
+        self.update = Pack::default();
+        told.append(&step.asked);
     }
 
-    fn step(&mut self, page: &mut Page, given: Given, values: &mut Values<'_>) -> Asked {
+    fn step(&mut self, step: &mut Step<'_>, values: &mut Values<'_>) -> Asked {
         // The store, or the callback, failed.
         let trouble = values.flag().then(|| {
             let kind = match values.number() as u32 {
@@ -162,31 +182,31 @@ impl Drive {
         });
         let stage = std::mem::replace(&mut self.stage, Stage::Load);
         if let (Some(error), false) = (&trouble, matches!(stage, Stage::Prove(_))) {
-            return self.in_trouble(error, &stage);
+            return self.in_trouble(step, error, &stage);
         }
         let pending = self.pending.take();
         match stage {
-            Stage::Load => self.loaded(page, given, values),
+            Stage::Load => self.loaded(step, values),
             Stage::Liveness => {
                 let liveness = match values.number() as u32 {
                     2 => Liveness::Alive,
                     1 => Liveness::Silent,
                     _ => Liveness::Dead,
                 };
-                self.claim(page, given, liveness)
+                self.claim(step, liveness)
             }
-            Stage::LetGo | Stage::Join => ask(LOAD),
-            Stage::Claim | Stage::Record | Stage::Insist if !values.flag() => ask(LOAD),
-            Stage::Claim => self.mount(page, given),
-            Stage::Record => self.recorded(page, given, pending),
-            Stage::Insist => self.finish(page, End::Settled, given.now.wall),
+            Stage::LetGo | Stage::Join => step.ask(LOAD),
+            Stage::Claim | Stage::Record | Stage::Insist if !values.flag() => step.ask(LOAD),
+            Stage::Claim => self.mount(step),
+            Stage::Record => self.recorded(step, pending),
+            Stage::Insist => self.finish(step, End::Settled),
             Stage::Sleep(charge) => {
-                let may_retry = !charge || self.with_budget(page, given, Budget::withdraw);
-                self.obey(page, given, Event::Woke { may_retry })
+                let may_retry = !charge || self.with_budget(step, Budget::withdraw);
+                self.obey(step, Event::Woke { may_retry })
             }
             Stage::Prove(leaving) => match self.proof(values, trouble.is_some()) {
-                Ok(credentials) => self.exchange(leaving, credentials),
-                Err(failure) => self.obey(page, given, Event::Failed(failure)),
+                Ok(credentials) => self.exchange(step, leaving, credentials),
+                Err(failure) => self.obey(step, Event::Failed(failure)),
             },
             Stage::Exchange(left_before) => {
                 let result = answered(values);
@@ -202,7 +222,7 @@ impl Drive {
                         Event::Failed(failure)
                     }
                 };
-                self.obey(page, given, event)
+                self.obey(step, event)
             }
         }
     }
@@ -229,7 +249,7 @@ impl Drive {
         error.after(attempts, true)
     }
 
-    fn in_trouble(&mut self, error: &JournalError, stage: &Stage) -> Asked {
+    fn in_trouble(&mut self, step: &mut Step<'_>, error: &JournalError, stage: &Stage) -> Asked {
         self.failed = self.pending.take().map(|(expected, _)| expected);
         let last_word = match &self.ride {
             Some(ride) => ride.machine.progress().phase,
@@ -242,12 +262,12 @@ impl Drive {
         // resume learns it again. A refusal must not be told: the entry is still open, and a resume may well
         // succeed.
         match self.outcome() {
-            Some(outcome) if last_word == Phase::Succeeded => done(&outcome.not_recorded()),
+            Some(outcome) if last_word == Phase::Succeeded => step.done(&outcome.not_recorded()),
             _ => Err(self.blame(error.clone().into())),
         }
     }
 
-    fn loaded(&mut self, page: &mut Page, given: Given, values: &mut Values<'_>) -> Asked {
+    fn loaded(&mut self, step: &mut Step<'_>, values: &mut Values<'_>) -> Asked {
         if values.is_empty() {
             return Err(self.unseen(decisions::gone()));
         }
@@ -261,52 +281,51 @@ impl Drive {
         // What we hold was written by us, and not sent: there the journal is only careful.
         let ours = self.held == Some(entry.progress.revision);
         self.maybe_sent |= !ours && machine::may_have_left(&entry.progress);
-        let now = given.now.wall;
         if let Some(ride) = &self.ride {
             let overruled = decisions::overruled(&ride.machine, &entry.progress, ride.noted);
             if let Overruled::Insist(progress) = overruled {
                 self.stage = Stage::Insist;
                 let old = Expected::of(&entry.progress);
-                return self.write((page, given), &entry, old, *progress, Flush::Full);
+                return self.write(step, &entry, old, *progress, Flush::Full);
             }
             self.over = true;
             let heard = matches!(overruled, Overruled::Heard);
             if let (true, Some(outcome)) = (heard, self.outcome()) {
-                return done(&outcome.not_recorded());
+                return step.done(&outcome.not_recorded());
             }
             self.ride = None;
             if !entry.progress.phase.is_open() {
-                return self.conclude(page, *entry, now);
+                return self.conclude(step, *entry);
             }
             // Somebody else drives it now: wait for them.
             self.over = false;
-            self.started = given.now;
+            self.started = step.given.now;
             self.joined = false;
         }
         if std::mem::take(&mut self.waited) && decisions::is_over(entry.progress.phase) {
-            return self.conclude(page, *entry, now);
+            return self.conclude(step, *entry);
         }
-        self.approach(page, given, entry)
+        self.approach(step, entry)
     }
 
     /// Gets the right to drive: at once for what we began, by a claim for all else.
-    fn approach(&mut self, page: &mut Page, given: Given, entry: Box<Entry>) -> Asked {
+    fn approach(&mut self, step: &mut Step<'_>, entry: Box<Entry>) -> Asked {
         let progress = &entry.progress;
         let held = self.held.take() == Some(progress.revision);
-        if held && !decisions::is_young(progress, given.now.wall) {
+        if held && !decisions::is_young(progress, step.given.now.wall) {
             self.stage = Stage::LetGo;
             let (unsent, old) = (machine::release(progress, true), Expected::of(progress));
-            let asked = self.write((page, given), &entry, old, unsent, Flush::Full);
+            let asked = self.write(step, &entry, old, unsent, Flush::Full);
             self.entry = Some(entry);
             return asked;
         }
-        let settings = &page.settings;
+        let settings = &step.page.settings;
         let (foreign, phase) = (entry.frozen.scope != settings.scope, progress.phase);
         let owner = progress.owner;
         let entry = self.entry.insert(entry);
         if held {
             self.surely_unsent = true;
-            return self.mount(page, given);
+            return self.mount(step);
         }
         if foreign {
             let error = decisions::other_scope(entry, &settings.scope);
@@ -314,40 +333,38 @@ impl Drive {
         }
         if !self.resuming && decisions::needs_a_person(phase) {
             let entry = (**entry).clone();
-            return self.conclude(page, entry, given.now.wall);
+            return self.conclude(step, entry);
         }
         if owner != Owner::NONE && owner != self.me {
             self.stage = Stage::Liveness;
-            let mut asked = ask(LIVENESS)?;
-            asked.bytes(&owner.0.to_le_bytes());
-            return Ok(asked);
+            step.asked.number(f64::from(LIVENESS));
+            step.asked.bytes(&owner.0.to_le_bytes());
+            return Ok(());
         }
-        self.claim(page, given, Liveness::Dead)
+        self.claim(step, Liveness::Dead)
     }
 
-    fn claim(&mut self, page: &mut Page, given: Given, holder: Liveness) -> Asked {
+    fn claim(&mut self, step: &mut Step<'_>, holder: Liveness) -> Asked {
         let Some(entry) = self.entry.take() else {
-            return ask(LOAD);
+            return step.ask(LOAD);
         };
-        let now = given.now;
+        let now = step.given.now;
         let progress = match machine::claim(&entry, self.me, holder, now.wall) {
             Claim::Take(progress) => *progress,
-            Claim::NotYet(_) | Claim::Closed => return self.conclude(page, *entry, now.wall),
+            Claim::NotYet(_) | Claim::Closed => return self.conclude(step, *entry),
             Claim::Held => {
                 self.entry = Some(entry);
-                if now.since(self.started) > page.settings.policy.give_up_after {
+                if now.since(self.started) > step.page.settings.policy.give_up_after {
                     return Err(self.blame(decisions::held_elsewhere()));
                 }
                 if !std::mem::replace(&mut self.joined, true) {
                     self.tell("joined", None);
                 }
                 self.stage = Stage::Join;
-                let mut asked = ask(WAIT)?;
-                asked.number((JOIN_EVERY + given.roll() % 200) as f64);
-                return Ok(asked);
+                return step.wait(JOIN_EVERY + step.given.roll() % 200);
             }
         };
-        let settings = &page.settings;
+        let settings = &step.page.settings;
         let url = progress.moved_to.as_deref().unwrap_or(&entry.frozen.url);
         // What cannot be sent is not claimed.
         let sendable = match self.body {
@@ -364,7 +381,7 @@ impl Drive {
         }
         settings.profile_of(&entry)?;
         self.stage = Stage::Claim;
-        let asked = self.write((page, given), &entry, old, progress.clone(), Flush::Full);
+        let asked = self.write(step, &entry, old, progress.clone(), Flush::Full);
         entry.progress = progress;
         self.entry = Some(entry);
         asked
@@ -372,25 +389,25 @@ impl Drive {
 
     fn write(
         &mut self,
-        (page, given): (&Page, Given),
+        step: &mut Step<'_>,
         entry: &Entry,
         old: Expected,
         new: Progress,
         flush: Flush,
     ) -> Asked {
-        let new = decisions::kept(new, &entry.frozen, &page.settings.keeper, &given);
+        let new = decisions::kept(new, &entry.frozen, &step.page.settings.keeper, &step.given);
         self.pending = Some((Expected::of(&new), new.attempts));
-        let mut asked = ask(SWAP)?;
-        swap(&mut asked, entry, old, new, flush);
-        Ok(asked)
+        step.asked.number(f64::from(SWAP));
+        swap(&mut step.asked, entry, old, new, flush);
+        Ok(())
     }
 
     /// The entry is ours, and durable in this revision.
-    fn mount(&mut self, page: &mut Page, given: Given) -> Asked {
+    fn mount(&mut self, step: &mut Step<'_>) -> Asked {
         let Some(entry) = self.entry.as_deref() else {
-            return ask(LOAD);
+            return step.ask(LOAD);
         };
-        let settings = &page.settings;
+        let settings = &step.page.settings;
         let body = match &self.body {
             Some(body) => Ok(Arc::clone(body)),
             None => stored_body(&entry.frozen, &settings.keeper),
@@ -402,10 +419,13 @@ impl Drive {
         };
         let mut entry = entry.clone();
         let profile = settings.profile_of(&entry)?;
-        let (now, progress) = (given.now, &mut entry.progress);
+        let (now, progress) = (step.given.now, &mut entry.progress);
         let start = progress.window_start;
         let seen = now.wall.max(progress.seen_at).since(start);
-        let age = page.ages.age(&entry.frozen.key, start, seen, now.monotonic);
+        let age = step
+            .page
+            .ages
+            .age(&entry.frozen.key, start, seen, now.monotonic);
         progress.seen_at = progress.seen_at.max(start + age);
         let receipt = self.receipt(&entry, entry.progress.revision);
         self.ride = Some(Box::new(Ride {
@@ -423,11 +443,11 @@ impl Drive {
                 surely_unsent: self.surely_unsent,
             }),
         }));
-        self.with_budget(page, given, |budget, now| {
+        self.with_budget(step, |budget, now| {
             budget.deposit(now);
             true
         });
-        self.obey(page, given, Event::Drive(receipt))
+        self.obey(step, Event::Drive(receipt))
     }
 
     /// The store said that this revision is written.
@@ -435,73 +455,66 @@ impl Drive {
         Receipt::new(entry.key().clone(), entry.slot, revision, self.grade)
     }
 
-    fn recorded(
-        &mut self,
-        page: &mut Page,
-        given: Given,
-        pending: Option<(Expected, u32)>,
-    ) -> Asked {
+    fn recorded(&mut self, step: &mut Step<'_>, pending: Option<(Expected, u32)>) -> Asked {
         let (Some((written, attempts)), Some(ride), Some(entry)) =
             (pending, &mut self.ride, &self.entry)
         else {
-            return ask(LOAD);
+            return step.ask(LOAD);
         };
         (ride.written, ride.noted) = (written, attempts);
         let receipt = self.receipt(entry, written.revision);
-        self.obey(page, given, Event::Recorded(receipt))
+        self.obey(step, Event::Recorded(receipt))
     }
 
     /// Carries out what the machine decides, as far as that takes no waiting.
-    fn obey(&mut self, page: &mut Page, given: Given, mut event: Event) -> Asked {
+    fn obey(&mut self, step: &mut Step<'_>, mut event: Event) -> Asked {
         loop {
             let Some(ride) = &mut self.ride else {
-                return ask(LOAD);
+                return step.ask(LOAD);
             };
             let tick = Tick {
-                now: given.now,
-                roll: given.roll(),
+                now: step.given.now,
+                roll: step.given.roll(),
             };
             match ride.machine.step(event, tick) {
                 Decision::Record { progress, flush } => {
                     let old = ride.written;
                     let Some(entry) = self.entry.take() else {
-                        return ask(LOAD);
+                        return step.ask(LOAD);
                     };
                     self.stage = Stage::Record;
-                    let asked = self.write((page, given), &entry, old, *progress, flush);
+                    let asked = self.write(step, &entry, old, *progress, flush);
                     self.entry = Some(entry);
                     return asked;
                 }
-                Decision::Send(permit) => return self.leave(page, Leaving::Attempt(permit)),
-                Decision::Probe(probe) => return self.leave(page, Leaving::Question(probe)),
+                Decision::Send(permit) => return self.leave(step, Leaving::Attempt(permit)),
+                Decision::Probe(probe) => return self.leave(step, Leaving::Question(probe)),
                 Decision::Sleep { wait, charge } => {
                     let progress = ride.machine.progress();
-                    let wait = millis(wait) as f64;
+                    let wait = millis(wait);
                     let mut update = Pack::of("waiting");
                     update.number(f64::from(progress.attempts));
-                    update.number(wait);
+                    update.number(wait as f64);
                     update.text(progress.recent.last().map_or("", |last| &*last.reason));
                     self.update = update;
                     self.stage = Stage::Sleep(charge);
-                    let mut asked = ask(WAIT)?;
-                    asked.number(wait);
-                    return Ok(asked);
+                    return step.wait(wait);
                 }
                 Decision::Reauthorise => {
-                    ride.refresh = page.proves;
-                    event = match page.proves {
+                    ride.refresh = step.page.proves;
+                    event = match step.page.proves {
                         true => Event::Authorised,
                         false => Event::Unauthorised,
                     };
                 }
-                Decision::Finish(end) => return self.finish(page, end, given.now.wall),
+                Decision::Finish(end) => return self.finish(step, end),
             }
         }
     }
 
     /// Lets a request leave, or a question: both with what proves who asks. A foreign origin gets nothing unless it
     /// was allowed.
-    fn leave(&mut self, page: &Page, leaving: Leaving) -> Asked {
+    fn leave(&mut self, step: &mut Step<'_>, leaving: Leaving) -> Asked {
         let url = match &leaving {
             Leaving::Attempt(permit) => {
                 self.tell("sending", Some(permit.attempt()));
@@ -514,16 +527,16 @@ impl Drive {
         };
         // The machine follows no URL that is not one.
         let origin = Origin::of(url).ok();
-        if let (true, Some(origin), Some(ride)) = (page.proves, origin, &mut self.ride)
-            && (origin == ride.origin || page.settings.origins.contains(&origin))
+        if let (true, Some(origin), Some(ride)) = (step.page.proves, origin, &mut self.ride)
+            && (origin == ride.origin || step.page.settings.origins.contains(&origin))
         {
-            let mut asked = ask(PROVE)?;
-            asked.text(&origin.to_string());
-            asked.flag(std::mem::take(&mut ride.refresh));
+            step.asked.number(f64::from(PROVE));
+            step.asked.text(&origin.to_string());
+            step.asked.flag(std::mem::take(&mut ride.refresh));
             self.stage = Stage::Prove(leaving);
-            return Ok(asked);
+            return Ok(());
         }
-        self.exchange(leaving, Headers::new())
+        self.exchange(step, leaving, Headers::new())
     }
 
     /// The lines that the callback for credentials gave.
@@ -548,8 +561,9 @@ impl Drive {
         Ok(lines)
     }
 
-    fn exchange(&mut self, leaving: Leaving, credentials: Headers) -> Asked {
-        let mut asked = ask(EXCHANGE)?;
+    fn exchange(&mut self, step: &mut Step<'_>, leaving: Leaving, credentials: Headers) -> Asked {
+        let asked = &mut step.asked;
+        asked.number(f64::from(EXCHANGE));
         match leaving {
             Leaving::Attempt(permit) => {
                 if let Some(ride) = &mut self.ride {
@@ -563,7 +577,7 @@ impl Drive {
                 asked.bytes(permit.body());
                 asked.number(millis(permit.timeout()) as f64);
                 asked.number(permit.not_after().as_micros() as f64 / 1000.0);
-                lines(&mut asked, &mut permit.headers());
+                lines(asked, &mut permit.headers());
             }
             Leaving::Question(probe) => {
                 self.stage = Stage::Exchange(true);
@@ -573,29 +587,29 @@ impl Drive {
                 asked.nothing();
                 asked.number(millis(probe.timeout()) as f64);
                 asked.nothing();
-                lines(&mut asked, &mut probe.headers());
+                lines(asked, &mut probe.headers());
             }
         }
-        Ok(asked)
+        Ok(())
     }
 
-    fn finish(&mut self, page: &mut Page, end: End, now: Timestamp) -> Asked {
+    fn finish(&mut self, step: &mut Step<'_>, end: End) -> Asked {
         self.over = true;
         let Some(ride) = &self.ride else {
-            return ask(LOAD);
+            return step.ask(LOAD);
         };
         let progress = ride.machine.progress();
         self.maybe_sent |= ride.machine.in_doubt();
-        let Some(error) = decisions::unsettled(end, progress, now) else {
+        let Some(error) = decisions::unsettled(end, progress, step.given.now.wall) else {
             let (phase, given_up) = (progress.phase, decisions::given_up(progress));
             if let Some(entry) = &self.entry {
-                page.ages.forget(entry.key());
+                step.page.ages.forget(entry.key());
             }
             self.tell(phase.name(), None);
             return match (given_up, self.outcome()) {
-                (None, Some(outcome)) => done(&outcome),
+                (None, Some(outcome)) => step.done(&outcome),
                 (Some(error), _) => Err(self.blame(error)),
-                (None, None) => ask(LOAD),
+                (None, None) => step.ask(LOAD),
             };
         };
         match end {
@@ -615,11 +629,12 @@ impl Drive {
         Err(self.blame(error))
     }
 
-    fn conclude(&mut self, page: &Page, entry: Entry, now: Timestamp) -> Asked {
-        let concluded = decisions::conclude(&entry, &page.settings.keeper, now);
+    fn conclude(&mut self, step: &mut Step<'_>, entry: Entry) -> Asked {
+        let concluded =
+            decisions::conclude(&entry, &step.page.settings.keeper, step.given.now.wall);
         self.entry = Some(Box::new(entry));
         match concluded {
-            Ok(outcome) => done(&outcome),
+            Ok(outcome) => step.done(&outcome),
             Err(error) => Err(self.blame(error)),
         }
     }
@@ -643,16 +658,11 @@ impl Drive {
         }
     }
 
-    fn with_budget(
-        &self,
-        page: &mut Page,
-        given: Given,
-        use_it: fn(&mut Budget, Duration) -> bool,
-    ) -> bool {
+    fn with_budget(&self, step: &mut Step<'_>, use_it: fn(&mut Budget, Duration) -> bool) -> bool {
         let Some(ride) = &self.ride else {
             return true;
         };
-        let budgets = &mut page.budgets;
+        let budgets = &mut step.page.budgets;
         let known = budgets
             .iter()
             .position(|(origin, _)| *origin == ride.origin);
@@ -660,7 +670,7 @@ impl Drive {
         if known.is_none() {
             budgets.push((ride.origin.clone(), Budget::new()));
         }
-        use_it(&mut budgets[at].1, given.now.monotonic)
+        use_it(&mut budgets[at].1, step.given.now.monotonic)
     }
 
     /// What is written of a drive that is over or broken off, each a swap: it lets go of what is ours.
@@ -700,12 +710,6 @@ impl Drive {
             told.bytes(write.as_bytes());
         }
     }
-}
-
-fn done(outcome: &Outcome) -> Asked {
-    let mut asked = ask(DONE)?;
-    told::outcome(&mut asked, outcome);
-    Ok(asked)
 }
 
 fn lines(asked: &mut Pack, headers: &mut dyn Iterator<Item = (&str, &str)>) {

@@ -521,3 +521,6 @@ fn failed(failure: u32, detail: &str) -> Failure {
     };
     Failure::new(kind, sent, why)
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,15 @@ impl Key {
         &self.0
     }
 
+    /// Whether it is a UUID in its usual form.
+    pub(crate) fn is_uuid(&self) -> bool {
+        let fits = |(at, byte): (usize, u8)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        };
+        self.0.len() == 36 && self.0.bytes().enumerate().all(fits)
+    }
+
     /// What to show to people.
     #[must_use]
     pub fn reference(&self) -> Reference {

@@ -331,7 +331,7 @@ impl Profile {
                 self.0.shortest_key
             )));
         }
-        if self.0.uuid_only && uuid::Uuid::try_parse(key.as_str()).is_err() {
+        if self.0.uuid_only && !key.is_uuid() {
             return Err(InvalidKey(format!("{name} takes only UUIDs as keys")));
         }
         Ok(())

@@ -33,7 +33,8 @@ pub(crate) struct Settings {
     pub(crate) scope: Scope,
     pub(crate) policy: Policy,
     pub(crate) profiles: Vec<Profile>,
-    pub(crate) kept_headers: Vec<Box<str>>,
+    /// Besides the usual ones.
+    kept_headers: Vec<Box<str>>,
     pub(crate) body: Body,
     pub(crate) keeper: Keeper,
     pub(crate) origins: Vec<Origin>,
@@ -48,7 +49,7 @@ impl Settings {
             scope: Scope::from_stored(""),
             policy: Policy::new(),
             profiles: Vec::new(),
-            kept_headers: KEPT_HEADERS.map(Into::into).into(),
+            kept_headers: Vec::new(),
             body: Body::default(),
             keeper: Keeper::default(),
             origins: Vec::new(),
@@ -60,6 +61,11 @@ impl Settings {
 
     pub(crate) fn keep_header(&mut self, name: &str) {
         self.kept_headers.push(name.to_ascii_lowercase().into());
+    }
+
+    /// Whether the journal may keep a header of this name.
+    pub(crate) fn keeps(&self, name: &str) -> bool {
+        KEPT_HEADERS.contains(&name) || self.kept_headers.iter().any(|kept| **kept == *name)
     }
 
     /// Names every mistake at once, in these settings and in what they still lack.

@@ -214,6 +214,11 @@ impl Handle {
     }
 }
 
+fn whole(row: &Row<'_>) -> Result<Box<Entry>, JournalError> {
+    let entry = row.entry();
+    entry.map_err(|error| JournalError::unreadable(row.slot, error))
+}
+
 fn listing(rows: &[u8], query: &Query, reference: Option<Reference>) -> Listing {
     let (mut values, mut listing) = (said(rows), Listing::default());
     while !values.is_empty() {
@@ -287,7 +292,7 @@ impl Journal for BrowserJournal {
             if values.is_empty() {
                 return Ok(None);
             }
-            Ok(Some(*Row::read(&mut values).whole()?))
+            Ok(Some(*whole(&Row::read(&mut values))?))
         })
     }
 
@@ -330,7 +335,7 @@ impl Journal for BrowserJournal {
             }
             let row = Row::read(&mut values);
             let mut burying = self.0.asking("swap");
-            if !row::bury(&mut burying, &mut *row.whole()?, Flush::Full) {
+            if !row::bury(&mut burying, &mut *whole(&row)?, Flush::Full) {
                 return Err(JournalError::not_settled(&key));
             }
             wait(&burying).await.map(drop)

@@ -2,7 +2,7 @@
 //! are in the order in which `browser/store.js` takes them.
 
 use crate::entry::{DecodeError, Entry, Expected, Flush, Frozen, Kept, Progress};
-use crate::journal::{Damaged, JournalError, Retention, Write};
+use crate::journal::{Damaged, Retention, Write};
 use crate::key::{Key, Reference};
 use crate::machine;
 use crate::message::Headers;
@@ -57,11 +57,6 @@ impl<'a> Row<'a> {
             progress,
             frozen: Arc::new(frozen),
         }))
-    }
-
-    pub(crate) fn whole(&self) -> Result<Box<Entry>, JournalError> {
-        self.entry()
-            .map_err(|error| JournalError::unreadable(self.slot, error))
     }
 
     pub(crate) fn damaged(&self, error: DecodeError) -> Damaged {

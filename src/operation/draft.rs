@@ -171,13 +171,12 @@ impl Draft {
             problems.push("no request was given; call `post(url)` or one of its like".into());
         }
         for (name, _) in self.headers.iter() {
-            let kept = || settings.kept_headers.iter().any(|kept| **kept == *name);
             let why = if is_credential(name) {
                 "looks like a credential, which the journal must not hold; give it to the client's \
                  `credentials`"
             } else if is_framing(name) {
                 "is the transport's to set; remove it"
-            } else if !kept() {
+            } else if !settings.keeps(name) {
                 "is not on the list of those that the journal may keep, and every attempt must be the \
                  same; allow it with the client's `keep_header`"
             } else {

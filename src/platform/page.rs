@@ -10,10 +10,10 @@ mod told;
 
 use crate::client::{Ages, Settings, decisions};
 use crate::clock::{Dice, Furthest};
-use crate::entry::{Entry, Flush, Frozen, Kept, Owner, Phase, Progress};
+use crate::entry::{DecodeError, Entry, Flush, Frozen, Kept, Owner, Phase, Progress};
 use crate::error::{Error, ErrorKind};
 use crate::journal::row::{self, Due, Row};
-use crate::journal::{Expected, JournalError, Retention, Tombstone, Write};
+use crate::journal::{self, Expected, JournalErrorKind, Retention, Tombstone, Write, not_settled};
 use crate::key::{InvalidReference, Reference};
 use crate::machine;
 use crate::message::{Content, Failure, FailureKind, Headers, Origin, Response, Sent};
@@ -193,6 +193,11 @@ fn step(page: &mut Page, given: Given) -> Step<'_> {
     }
 }
 
+fn unreadable_row(row: &Row<'_>, error: DecodeError) -> Error {
+    let (kind, message) = journal::unreadable(row.slot, error);
+    Error::new(ErrorKind::Journal(kind), message)
+}
+
 fn mistake(message: String) -> Error {
     Error::new(ErrorKind::InvalidConfiguration, message)
 }
@@ -349,7 +354,7 @@ fn only_one(
         }
     }
     match last {
-        Some(row) if found == 1 => Ok(row.whole()?),
+        Some(row) if found == 1 => row.entry().map_err(|error| unreadable_row(&row, error)),
         _ => Err(decisions::not_one(found, &settings.scope).about(reference)),
     }
 }
@@ -358,7 +363,7 @@ fn only_one(
 fn join(settings: &Settings, values: &mut Values<'_>, told: &mut Pack) -> Result<(), Error> {
     let (wanted, adopted, body) = (values.bytes(), values.flag(), values.bytes());
     let row = Row::read(values);
-    let wanted = Frozen::decode(wanted).map_err(|error| JournalError::unreadable(0, error))?;
+    let wanted = Frozen::decode(wanted).map_err(|error| unreadable_row(&row, error))?;
     let existing = match row.entry() {
         Ok(existing) => existing,
         Err(error) => return Err(unreadable(&wanted.intent, &row.damaged(error))),
@@ -428,7 +433,8 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
         "forget" => {
             let key = entry.key().clone();
             if !row::bury(told, &mut entry, Flush::Full) {
-                return Err(blame(JournalError::not_settled(&key).into()));
+                let kind = ErrorKind::Journal(JournalErrorKind::NotSettled);
+                return Err(blame(Error::new(kind, not_settled(&key))));
             }
             return Ok(());
         }

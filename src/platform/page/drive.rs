@@ -1,12 +1,12 @@
 //! Driving an operation from a page: told what came of the last thing it asked for, it asks for the next.
 //! The same steps as the client's own loop takes, without the waiting.
 
-use super::{Given, Page, answered, owner, swap, told};
+use super::{Given, Page, answered, owner, swap, told, unreadable_row};
 use crate::client::decisions::{self, Overruled};
 use crate::entry::{Entry, Expected, Flush, Grade, Liveness, Owner, Phase, Progress, Receipt};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+use crate::journal::JournalErrorKind;
 use crate::journal::row::Row;
-use crate::journal::{JournalError, JournalErrorKind};
 use crate::machine::{self, Claim, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
 use crate::message::{Failure, FailureKind, Headers, Origin, Sent};
 use crate::operation::stored_body;
@@ -178,10 +178,12 @@ impl Drive {
                 3 => JournalErrorKind::OpenElsewhere,
                 _ => JournalErrorKind::Unavailable,
             };
-            JournalError::new(kind, values.text())
+            Error::new(ErrorKind::Journal(kind), values.text())
         });
         let stage = std::mem::replace(&mut self.stage, Stage::Load);
-        if let (Some(error), false) = (&trouble, matches!(stage, Stage::Prove(_))) {
+        let proving = matches!(stage, Stage::Prove(_));
+        let no_proof = trouble.is_some();
+        if let Some(error) = trouble.filter(|_| !proving) {
             return self.in_trouble(step, error, &stage);
         }
         let pending = self.pending.take();
@@ -204,7 +206,7 @@ impl Drive {
                 let may_retry = !charge || self.with_budget(step, Budget::withdraw);
                 self.obey(step, Event::Woke { may_retry })
             }
-            Stage::Prove(leaving) => match self.proof(values, trouble.is_some()) {
+            Stage::Prove(leaving) => match self.proof(values, no_proof) {
                 Ok(credentials) => self.exchange(step, leaving, credentials),
                 Err(failure) => self.obey(step, Event::Failed(failure)),
             },
@@ -249,21 +251,21 @@ impl Drive {
         error.after(attempts, true)
     }
 
-    fn in_trouble(&mut self, step: &mut Step<'_>, error: &JournalError, stage: &Stage) -> Asked {
+    fn in_trouble(&mut self, step: &mut Step<'_>, error: Error, stage: &Stage) -> Asked {
         self.failed = self.pending.take().map(|(expected, _)| expected);
         let last_word = match &self.ride {
             Some(ride) => ride.machine.progress().phase,
             None => Phase::Ready,
         };
         if !last_word.is_settled() || matches!(stage, Stage::Load) {
-            return Err(self.unseen(error.clone().into()));
+            return Err(self.unseen(error));
         }
         // A final answer that the journal could not take. A success is real, written down or not: a later
         // resume learns it again. A refusal must not be told: the entry is still open, and a resume may well
         // succeed.
         match self.outcome() {
             Some(outcome) if last_word == Phase::Succeeded => step.done(&outcome.not_recorded()),
-            _ => Err(self.blame(error.clone().into())),
+            _ => Err(self.blame(error)),
         }
     }
 
@@ -275,7 +277,7 @@ impl Drive {
         let entry = match row.entry() {
             Ok(entry) => entry,
             Err(error) => {
-                return Err(self.unseen(JournalError::unreadable(row.slot, error).into()));
+                return Err(self.unseen(unreadable_row(&row, error)));
             }
         };
         // What we hold was written by us, and not sent: there the journal is only careful.

@@ -101,7 +101,11 @@ fn quoted(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if c < ' ' => {
+                let digit = |value: u32| char::from_digit(value, 16).unwrap_or('0');
+                out.push_str("\\u00");
+                out.extend([digit(u32::from(c) / 16), digit(u32::from(c) % 16)]);
+            }
             c => out.push(c),
         }
     }

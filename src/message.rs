@@ -148,13 +148,18 @@ impl Headers {
     /// Only the lines whose name passes.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Headers {
-        Headers(
-            self.0
-                .iter()
-                .filter(|(name, _)| keep(name))
-                .cloned()
-                .collect(),
-        )
+        self.chosen(&keep)
+    }
+
+    /// Once, whoever chooses.
+    fn chosen(&self, keep: &dyn Fn(&str) -> bool) -> Headers {
+        let mut chosen = Headers::new();
+        for line in &self.0 {
+            if keep(&line.0) {
+                chosen.0.push(line.clone());
+            }
+        }
+        chosen
     }
 }
 

@@ -224,16 +224,12 @@ export class Client {
     };
     const again = () => look(false);
     const timer = setInterval(() => look(true), SWEEP_EVERY);
-    addEventListener("online", again);
-    addEventListener("storage", again);
-    addEventListener("pageshow", again);
-    document.addEventListener("visibilitychange", again);
+    const leash = new AbortController();
+    for (const event of ["online", "storage", "pageshow"]) addEventListener(event, again, leash);
+    document.addEventListener("visibilitychange", again, leash);
     this.stopSweeping = () => {
       clearInterval(timer);
-      removeEventListener("online", again);
-      removeEventListener("storage", again);
-      removeEventListener("pageshow", again);
-      document.removeEventListener("visibilitychange", again);
+      leash.abort();
       this.stopSweeping = undefined;
     };
     options.signal?.addEventListener("abort", () => this.stopSweeping?.(), { once: true });

@@ -25,7 +25,8 @@ pub(crate) struct Row<'a> {
 /// them.
 pub(crate) fn name_of(frozen: &Frozen) -> String {
     let generation = frozen.generation.to_string();
-    [frozen.scope.as_str(), &frozen.intent, &generation].join("\0")
+    let scope = frozen.scope.as_str();
+    [scope, "\0", &frozen.intent, "\0", &generation].concat()
 }
 
 impl<'a> Row<'a> {
@@ -125,10 +126,11 @@ fn swapping(
 pub(crate) fn bury(asked: &mut Pack, entry: &mut Entry, flush: Flush) -> bool {
     let ours = Expected::of(&entry.progress);
     let progress = &mut entry.progress;
-    if !progress.phase.is_settled() {
+    // Just read: nobody shares it.
+    let frozen = Arc::get_mut(&mut entry.frozen).filter(|_| progress.phase.is_settled());
+    let Some(frozen) = frozen else {
         return false;
-    }
-    let frozen = Arc::make_mut(&mut entry.frozen);
+    };
     frozen.body = Kept::NotKept;
     frozen.headers = Headers::new();
     frozen.url = "".into();

@@ -251,8 +251,8 @@ export class Core {
     held: Held, resuming: boolean, waited: boolean, step: (update: any[]) => void, stopped: Promise<unknown>,
   ): Promise<any[] | undefined> {
     const { owner, grade } = this.store;
-    const { begunHere, maybeSent, body } = held;
-    let [drive, ...asked] = this.ask(DRIVE, owner, grade, resuming, waited, begunHere, maybeSent, held.held, body);
+    const { begunHere, maybeSent, body, row } = held;
+    let [drive, ...asked] = this.ask(DRIVE, owner, grade, resuming, waited, begunHere, maybeSent, held.held, body, ...row);
     try {
       for (;;) {
         const [maybeSent, update, what, ...values] = asked;

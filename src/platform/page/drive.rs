@@ -77,7 +77,7 @@ pub(super) struct Drive {
     started: Now,
     joined: bool,
     stage: Stage,
-    /// As it was last read, or as it is being claimed.
+    /// As the page knew it, as it was last read, or as it is being claimed.
     entry: Option<Box<Entry>>,
     surely_unsent: bool,
     ride: Option<Box<Ride>>,
@@ -136,7 +136,8 @@ impl Drive {
             started: now,
             joined: false,
             stage: Stage::Load,
-            entry: None,
+            // As the page knows it: whatever goes wrong is told with its reference.
+            entry: Row::read(values).entry().ok(),
             surely_unsent: false,
             ride: None,
             pending: None,

@@ -108,6 +108,7 @@ impl Stage {
                 false => asked.nothing(),
             }
             asked.nothing();
+            self.row(asked, None);
         });
         Wants::read(&answer.unwrap(), true)
     }
@@ -240,6 +241,7 @@ fn a_store_in_trouble_is_told_with_what_is_known_of_the_operation() {
     assert_eq!(wants.what, FAILED);
     let mut trouble = Values::new(&wants.values);
     assert_eq!((trouble.text(), trouble.text()), ("journal", "full"));
+    assert!(trouble.text().starts_with("no room (reference "));
 }
 
 #[test]

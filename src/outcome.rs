@@ -1,6 +1,6 @@
 //! The final answer of an operation.
 
-use crate::entry::{Entry, Phase};
+use crate::entry::{Phase, Progress};
 use crate::key::{Key, Reference};
 use crate::message::{Content, Headers};
 use crate::retry::classify::Replayed;
@@ -76,8 +76,7 @@ impl fmt::Display for Provenance {
 
 impl Outcome {
     /// What a settled entry says; `content` is its answer's body, opened.
-    pub(crate) fn of(entry: &Entry, content: Content, recovered: bool) -> Outcome {
-        let progress = &entry.progress;
+    pub(crate) fn of(key: &Key, progress: &Progress, content: Content, recovered: bool) -> Outcome {
         let answer = progress.answer.as_ref();
         let provenance = match answer {
             None => Provenance::ByHand,
@@ -86,7 +85,7 @@ impl Outcome {
             Some(_) => Provenance::Fresh,
         };
         Outcome {
-            key: entry.key().clone(),
+            key: key.clone(),
             phase: progress.phase,
             status: answer.map_or(0, |answer| answer.status),
             headers: answer.map_or_else(Headers::new, |answer| answer.headers.clone()),

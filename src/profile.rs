@@ -183,7 +183,9 @@ impl Profile {
     /// How long the server surely remembers a key on the route of `url`.
     #[must_use]
     pub fn window_for(&self, url: &str) -> Duration {
-        self.route(url, |route| route.window)
+        let route = self.route(url, |route| route.window.is_some());
+        route
+            .and_then(|route| route.window)
             .unwrap_or(self.0.window)
     }
 
@@ -271,7 +273,8 @@ impl Profile {
     /// # Errors
     /// Says which limit it breaks; a key is never shortened or re-written to fit.
     pub fn check_key(&self, key: &Key, url: &str) -> Result<(), InvalidKey> {
-        let longest = self.route(url, |route| route.longest_key);
+        let route = self.route(url, |route| route.longest_key.is_some());
+        let longest = route.and_then(|route| route.longest_key);
         self.check_length(key, longest.unwrap_or(self.0.longest_key))
     }
 
@@ -347,15 +350,11 @@ impl Profile {
     }
 
     /// What the most particular matching route says.
-    fn route<T>(&self, url: &str, of: impl Fn(&Route) -> Option<T>) -> Option<T> {
+    fn route(&self, url: &str, says: fn(&Route) -> bool) -> Option<&Route> {
         let path = without_query(url);
-        self.0
-            .routes
-            .iter()
-            .filter(|route| place_of(path, &route.path).is_some())
-            .filter_map(|route| of(route).map(|value| (route.path.len(), value)))
-            .max_by_key(|(length, _)| *length)
-            .map(|(_, value)| value)
+        let matching = |route: &&Route| place_of(path, &route.path).is_some() && says(route);
+        let routes = self.0.routes.iter().filter(matching);
+        routes.max_by_key(|route| route.path.len())
     }
 }
 

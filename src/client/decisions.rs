@@ -4,13 +4,13 @@
 use crate::clock::Dice;
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Phase, Progress, Scope};
 use crate::error::{Error, ErrorKind};
+use crate::key::Key;
 use crate::machine::{self, End, Machine};
 use crate::message::Content;
 use crate::operation::nonce;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
 use crate::time::Timestamp;
-use std::sync::Arc;
 
 use super::settings::is_framing;
 
@@ -124,7 +124,7 @@ pub(crate) fn recovered(entry: &Entry, keeper: &Keeper) -> Result<Outcome, Error
             None => Content::NotKept,
         },
     };
-    Ok(Outcome::of(entry, content, true))
+    Ok(Outcome::of(entry.key(), &entry.progress, content, true))
 }
 
 /// An operation that the transport refused for good before anything was sent: no server's word.
@@ -140,16 +140,13 @@ pub(crate) fn given_up(progress: &Progress) -> Option<Error> {
 }
 
 /// The outcome as it came, with what the journal does not keep.
-pub(crate) fn outcome(machine: &Machine, slot: u64, frozen: &Arc<Frozen>, found: bool) -> Outcome {
-    let entry = Entry {
-        slot,
-        frozen: Arc::clone(frozen),
-        progress: machine.progress().clone(),
-    };
-    match machine.last_response() {
-        Some(response) => Outcome::of(&entry, response.content.clone(), found)
-            .with_headers(response.headers.clone()),
-        None => Outcome::of(&entry, Content::NotKept, found),
+pub(crate) fn outcome(machine: &Machine, key: &Key, found: bool) -> Outcome {
+    let response = machine.last_response();
+    let content = response.map_or(Content::NotKept, |response| response.content.clone());
+    let outcome = Outcome::of(key, machine.progress(), content, found);
+    match response {
+        Some(response) => outcome.with_headers(response.headers.clone()),
+        None => outcome,
     }
 }
 

@@ -326,7 +326,7 @@ impl<'a> Ride<'a> {
     /// The outcome as it came, with what the journal does not keep.
     fn outcome(&self) -> Outcome {
         let found = !self.operation.state().begun_here;
-        decisions::outcome(&self.machine, self.slot, &self.frozen, found)
+        decisions::outcome(&self.machine, &self.frozen.key, found)
     }
 
     fn store_progress(&self) {

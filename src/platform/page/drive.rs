@@ -298,7 +298,7 @@ impl Drive {
             }
             self.ride = None;
             if !entry.progress.phase.is_open() {
-                return self.conclude(step, *entry);
+                return self.conclude(step, entry);
             }
             // Somebody else drives it now: wait for them.
             self.over = false;
@@ -306,7 +306,7 @@ impl Drive {
             self.joined = false;
         }
         if std::mem::take(&mut self.waited) && decisions::is_over(entry.progress.phase) {
-            return self.conclude(step, *entry);
+            return self.conclude(step, entry);
         }
         self.approach(step, entry)
     }
@@ -335,8 +335,10 @@ impl Drive {
             return Err(self.blame(error));
         }
         if !self.resuming && decisions::needs_a_person(phase) {
-            let entry = (**entry).clone();
-            return self.conclude(step, entry);
+            return match self.entry.take() {
+                Some(entry) => self.conclude(step, entry),
+                None => step.ask(LOAD),
+            };
         }
         if owner != Owner::NONE && owner != self.me {
             self.stage = Stage::Liveness;
@@ -354,7 +356,7 @@ impl Drive {
         let now = step.given.now;
         let progress = match machine::claim(&entry, self.me, holder, now.wall) {
             Claim::Take(progress) => *progress,
-            Claim::NotYet(_) | Claim::Closed => return self.conclude(step, *entry),
+            Claim::NotYet(_) | Claim::Closed => return self.conclude(step, entry),
             Claim::Held => {
                 self.entry = Some(entry);
                 if now.since(self.started) > step.page.settings.policy.give_up_after {
@@ -632,10 +634,10 @@ impl Drive {
         Err(self.blame(error))
     }
 
-    fn conclude(&mut self, step: &mut Step<'_>, entry: Entry) -> Asked {
+    fn conclude(&mut self, step: &mut Step<'_>, entry: Box<Entry>) -> Asked {
         let concluded =
             decisions::conclude(&entry, &step.page.settings.keeper, step.given.now.wall);
-        self.entry = Some(Box::new(entry));
+        self.entry = Some(entry);
         match concluded {
             Ok(outcome) => step.done(&outcome),
             Err(error) => Err(self.blame(error)),
@@ -645,12 +647,7 @@ impl Drive {
     fn outcome(&self) -> Option<Outcome> {
         let (ride, entry) = (self.ride.as_ref()?, self.entry.as_ref()?);
         let found = !self.begun_here;
-        Some(decisions::outcome(
-            &ride.machine,
-            entry.slot,
-            &entry.frozen,
-            found,
-        ))
+        Some(decisions::outcome(&ride.machine, entry.key(), found))
     }
 
     fn tell(&mut self, state: &str, attempt: Option<u32>) {

@@ -2,32 +2,33 @@
 
 mod builder;
 mod credentials;
+pub(crate) mod decisions;
 mod deferred;
 mod drive;
 mod flight;
 mod lease;
+mod settings;
 
 pub use builder::{ClientBuilder, Parts};
-pub(crate) use builder::{is_credential, is_framing};
 pub use credentials::{Asked, Credentials, CredentialsError};
 pub(crate) use lease::Wish;
+pub(crate) use settings::{Settings, is_credential, is_framing};
 
 use crate::clock::{Clock, Dice};
-use crate::entry::{Entry, Grade, Scope};
-use crate::error::{Error, ErrorKind};
+use crate::entry::{Grade, Scope};
+use crate::error::Error;
 use crate::journal::{Journal, JournalError, Listing, Query, Reaped, Retention, Select};
 use crate::key::{Key, Reference};
-use crate::machine::may_have_left;
-use crate::message::{Origin, quoted};
+use crate::message::Origin;
 use crate::operation::{Operation, OperationBuilder};
-use crate::profile::Profile;
-use crate::retry::Policy;
 use crate::retry::budget::Budget;
-use crate::seal::{Body, Keeper};
 use crate::seam::{BoxFuture, Map};
 use crate::transport::Transport;
+#[cfg(feature = "page")]
+pub(crate) use flight::Ages;
 use flight::Flights;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -60,21 +61,12 @@ const REAP_EVERY: u64 = 256;
 pub struct Client(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) scope: Scope,
+    pub(crate) settings: Settings,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dice: Arc<dyn Dice>,
-    pub(crate) policy: Policy,
-    pub(crate) profiles: Vec<Profile>,
     pub(crate) credentials: Option<Arc<dyn Credentials>>,
-    pub(crate) kept_headers: Vec<Box<str>>,
-    pub(crate) body: Body,
-    pub(crate) keeper: Keeper,
-    pub(crate) origins: Vec<Origin>,
-    pub(crate) flush_all: bool,
-    pub(crate) settled_for: Duration,
-    pub(crate) tombstones_for: Duration,
     pub(crate) flights: Arc<Flights>,
     parked: Mutex<Map<Key, ()>>,
     ended: AtomicU64,
@@ -190,22 +182,10 @@ impl Client {
         let mut found = self.find(reference).await?;
         match (found.pop(), found.len()) {
             (Some(operation), 0) => Ok(operation),
-            (None, _) => Err(Error::new(
-                ErrorKind::NotFound,
-                format!(
-                    "the journal has no operation of {} with this reference",
-                    self.0.scope
-                ),
-            )
-            .about(reference)),
-            (Some(_), others) => Err(Error::new(
-                ErrorKind::Ambiguous,
-                format!(
-                    "{} operations have this reference; `find` gives all of them, choose by the key",
-                    others + 1
-                ),
-            )
-            .about(reference)),
+            (none, others) => {
+                let found = others + usize::from(none.is_some());
+                Err(decisions::not_one(found, &self.0.scope).about(reference))
+            }
         }
     }
 
@@ -270,50 +250,16 @@ impl Client {
     }
 }
 
+/// Its settings are what most of its methods ask for.
+impl Deref for Inner {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
 impl Inner {
-    fn profile(&self, name: &str) -> Option<Profile> {
-        let mut own = self.profiles.iter();
-        let own = own.find(|profile| profile.name() == name).cloned();
-        own.or_else(|| Profile::named(name))
-    }
-
-    /// Whether an operation with this profile could be resumed by a client like this one.
-    pub(crate) fn knows_profile(&self, name: &str) -> bool {
-        self.profile(name).is_some()
-    }
-
-    /// The profile that an entry was begun with.
-    pub(crate) fn profile_of(&self, entry: &Entry) -> Result<Profile, Error> {
-        let name = &*entry.frozen.profile;
-        self.profile(name).ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidConfiguration,
-                format!(
-                    "the operation was begun with the profile {}, which this client does not \
-                     know; give it to the builder with `profile`",
-                    quoted(name)
-                ),
-            )
-            .about(entry.reference())
-            .after(entry.progress.attempts, may_have_left(&entry.progress))
-        })
-    }
-
-    /// Refuses a destination that the current configuration does not allow.
-    pub(crate) fn check_origin(&self, url: &str) -> Result<Origin, Error> {
-        let origin = Origin::of(url)
-            .map_err(|invalid| Error::new(ErrorKind::InvalidRequest, invalid.to_string()))?;
-        if self.origins.is_empty() || self.origins.contains(&origin) {
-            return Ok(origin);
-        }
-        Err(Error::new(
-            ErrorKind::OriginNotAllowed,
-            format!(
-                "{origin} is not among the origins that this client may send to; allow it with `allow_origin`"
-            ),
-        ))
-    }
-
     fn with_budget<T>(
         &self,
         origin: &Origin,

@@ -20,12 +20,26 @@ pub trait Clock: MaybeSend + MaybeSync {
 /// it is, and let it be sent after the server may have forgotten it.
 pub(crate) struct Steady {
     clock: Arc<dyn Clock>,
-    furthest: Mutex<Now>,
+    furthest: Mutex<Furthest>,
+}
+
+/// The furthest that both clocks have been seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Furthest(Now);
+
+impl Furthest {
+    /// `now`, with a wall time that is not behind what must have passed.
+    pub(crate) fn steady(&mut self, mut now: Now) -> Now {
+        let passed = now.monotonic.saturating_sub(self.0.monotonic);
+        now.wall = now.wall.max(self.0.wall + passed);
+        self.0 = now;
+        now
+    }
 }
 
 impl Steady {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Steady {
-        let furthest = Mutex::new(clock.now());
+        let furthest = Mutex::new(Furthest(clock.now()));
         Steady { clock, furthest }
     }
 }
@@ -33,14 +47,11 @@ impl Steady {
 impl Clock for Steady {
     fn now(&self) -> Now {
         let mut furthest = self.furthest.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut now = self.clock.now();
+        let now = self.clock.now();
         if crate::planted::is(27) {
             return now;
         }
-        let passed = now.monotonic.saturating_sub(furthest.monotonic);
-        now.wall = now.wall.max(furthest.wall + passed);
-        *furthest = now;
-        now
+        furthest.steady(now)
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {

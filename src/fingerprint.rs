@@ -48,9 +48,11 @@ impl Fingerprint {
 impl fmt::Display for Fingerprint {
     /// The first eight bytes in hex: enough to see that two differ.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0[..8]
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
+        let digits = self.0[..8].iter().flat_map(|byte| [byte / 16, byte % 16]);
+        let text: String = digits
+            .filter_map(|digit| char::from_digit(digit.into(), 16))
+            .collect();
+        f.write_str(&text)
     }
 }
 

@@ -9,6 +9,8 @@ mod browser;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod memory;
+#[cfg(feature = "page")]
+pub(crate) mod row;
 #[cfg(all(feature = "sqlite", not(target_arch = "wasm32")))]
 mod sqlite;
 
@@ -304,26 +306,13 @@ impl JournalError {
     /// For stores: an entry that is open or needs attention was to be forgotten.
     #[must_use]
     pub fn not_settled(key: &Key) -> JournalError {
-        JournalError::new(
-            JournalErrorKind::NotSettled,
-            format!(
-                "{} has not ended, so it cannot be forgotten; finish or settle it first",
-                key.reference()
-            ),
-        )
+        JournalError::new(JournalErrorKind::NotSettled, not_settled(key))
     }
 
     /// For stores: the entry in `slot` is there but cannot be read.
     #[must_use]
     pub fn unreadable(slot: u64, error: DecodeError) -> JournalError {
-        let kind = match error {
-            DecodeError::TooNew(_) => JournalErrorKind::TooNew,
-            _ => JournalErrorKind::Corrupt,
-        };
-        let message = format!(
-            "entry {slot} cannot be read: {error}; nothing is sent for it. Keep the journal and \
-             find out from the server what became of it"
-        );
+        let (kind, message) = unreadable(slot, error);
         JournalError::new(kind, message).caused_by(error)
     }
 
@@ -332,6 +321,27 @@ impl JournalError {
     pub fn kind(&self) -> JournalErrorKind {
         self.kind
     }
+}
+
+/// What [`JournalError::unreadable`] says.
+pub(crate) fn unreadable(slot: u64, error: DecodeError) -> (JournalErrorKind, String) {
+    let kind = match error {
+        DecodeError::TooNew(_) => JournalErrorKind::TooNew,
+        _ => JournalErrorKind::Corrupt,
+    };
+    let message = format!(
+        "entry {slot} cannot be read: {error}; nothing is sent for it. Keep the journal and \
+         find out from the server what became of it"
+    );
+    (kind, message)
+}
+
+/// What [`JournalError::not_settled`] says.
+pub(crate) fn not_settled(key: &Key) -> String {
+    format!(
+        "{} has not ended, so it cannot be forgotten; finish or settle it first",
+        key.reference()
+    )
 }
 
 /// What kind of trouble a journal is in.

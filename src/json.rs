@@ -24,16 +24,15 @@ pub(crate) enum Scalar {
 /// place is not seen; what stands before it is.
 pub(crate) fn find(text: &[u8], path: &str) -> Option<Scalar> {
     let mut at = Scanner::new(text).at;
-    for step in path.split('.') {
-        let (name, index) = match step.split_once('[') {
-            Some((name, rest)) => (name, rest.trim_end_matches(']').parse().ok()),
-            None => (step, None),
-        };
+    for step in path.as_bytes().split(|byte| *byte == b'.') {
+        let mut parts = step.split(|byte| b"[]".contains(byte));
+        let name = parts.next().unwrap_or_default();
         if !name.is_empty() {
-            at = Scanner { text, at }.member(name)?;
+            at = Scanner { text, at }.member(str::from_utf8(name).ok()?)?;
         }
-        if step.bytes().any(|b| b == b'[') {
-            at = Scanner { text, at }.element(index?)?;
+        if let Some(index) = parts.next() {
+            let index = str::from_utf8(index).ok()?.parse();
+            at = Scanner { text, at }.element(index.ok()?)?;
         }
     }
     Scanner { text, at }.scalar()
@@ -102,7 +101,11 @@ fn quoted(text: &str) -> String {
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if c < ' ' => {
+                let digit = |value: u32| char::from_digit(value, 16).unwrap_or('0');
+                out.push_str("\\u00");
+                out.extend([digit(u32::from(c) / 16), digit(u32::from(c) % 16)]);
+            }
             c => out.push(c),
         }
     }
@@ -210,7 +213,7 @@ impl<'a> Scanner<'a> {
             b't' => Some(Scalar::Flag(true)),
             b'f' => Some(Scalar::Flag(false)),
             b'n' => None,
-            _ => Some(Scalar::Number(String::from_utf8_lossy(found).into_owned())),
+            _ => Some(Scalar::Number(str::from_utf8(found).ok()?.into())),
         }
     }
 
@@ -322,12 +325,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// A scanned string without its quotes and escapes; what no character can be becomes U+FFFD.
+/// A scanned string without its quotes and escapes; what no character can be becomes U+FFFD, and so does all of a
+/// string that is not UTF-8.
 fn unquoted(string: &[u8]) -> String {
     let inner = string
         .get(1..string.len().saturating_sub(1))
         .unwrap_or_default();
-    let inner = String::from_utf8_lossy(inner);
+    let inner = str::from_utf8(inner).unwrap_or("\u{fffd}");
     let (mut text, mut chars, mut high) = (String::new(), inner.chars(), None::<u32>);
     while let Some(c) = chars.next() {
         let mut code = u32::from(c);

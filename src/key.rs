@@ -59,6 +59,15 @@ impl Key {
         &self.0
     }
 
+    /// Whether it is a UUID in its usual form.
+    pub(crate) fn is_uuid(&self) -> bool {
+        let fits = |(at, byte): (usize, u8)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        };
+        self.0.len() == 36 && self.0.bytes().enumerate().all(fits)
+    }
+
     /// What to show to people.
     #[must_use]
     pub fn reference(&self) -> Reference {
@@ -218,7 +227,7 @@ fn hex_value(byte: u8) -> Option<u8> {
 #[non_exhaustive]
 pub enum InvalidReference {
     /// A character that no reference holds.
-    #[error("the character {0} does not occur in a reference; one looks like 7D3F-92AB-1C4E-7")]
+    #[error("the character {} does not occur in a reference; one looks like 7D3F-92AB-1C4E-7", .0.encode_utf8(&mut [0; 4]))]
     Character(char),
     /// Too short or too long.
     #[error("a reference has 13 letters and digits, this has {0}; one looks like 7D3F-92AB-1C4E-7")]

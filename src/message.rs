@@ -119,7 +119,7 @@ impl Headers {
         let mut name: Box<str> = name.into();
         name.make_ascii_lowercase();
         let lines = Arc::make_mut(self.0.get_or_insert_default());
-        lines.push((name, value.trim().into()));
+        lines.push((name, value.trim_ascii().into()));
         Ok(())
     }
 
@@ -158,11 +158,20 @@ impl Headers {
     /// Only the lines whose name passes.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Headers {
+        self.chosen(&keep)
+    }
+
+    /// Once, whoever chooses.
+    fn chosen(&self, keep: &dyn Fn(&str) -> bool) -> Headers {
         if self.iter().all(|(name, _)| keep(name)) {
             return self.clone();
         }
-        let kept = self.lines().iter().filter(|(name, _)| keep(name));
-        let kept: Vec<Line> = kept.cloned().collect();
+        let mut kept = Vec::new();
+        for line in self.lines() {
+            if keep(&line.0) {
+                kept.push(line.clone());
+            }
+        }
         // None at all is one and the same, however it came about.
         Headers(Some(Arc::new(kept)).filter(|kept| !kept.is_empty()))
     }
@@ -300,6 +309,12 @@ pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
 pub(crate) fn before<'a>(text: &'a str, marks: &[u8]) -> &'a str {
     let end = text.bytes().position(|byte| marks.contains(&byte));
     end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// What stands before the first `mark`, and after it.
+pub(crate) fn around(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == mark)?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// What stands before the last `mark`, and after it.

@@ -1,10 +1,14 @@
 //! The live handle on one action.
 
 mod builder;
+mod draft;
 
 pub use builder::OperationBuilder;
+#[cfg(feature = "page")]
+pub(crate) use draft::{Draft, check_join, ended_long_ago, unreadable};
+pub(crate) use draft::{fitting, nonce, stored_body};
 
-use crate::client::{Client, Wish};
+use crate::client::{Client, Wish, decisions};
 use crate::entry::{
     DecodeError, Entry, Frozen, Grade, Kept, Owner, Phase, Progress, Receipt, WindowSource,
 };
@@ -16,11 +20,9 @@ use crate::machine;
 use crate::message::{Headers, Method};
 use crate::outcome::Outcome;
 use crate::retry::classify::Complete;
-use crate::seal::Part;
 use crate::seam::BoxFuture;
 use crate::time::Timestamp;
 use crate::update::{Announcer, Updates};
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -221,17 +223,7 @@ impl Operation {
         let mut state = self.state();
         let frozen = &state.entry.frozen;
         let profile = self.client.0.profile_of(&state.entry)?;
-        let fits = |bytes: &[u8]| Sha256::digest(bytes)[..] == frozen.body_digest;
-        let with_key = || {
-            profile
-                .place_in_body(body, &frozen.key)
-                .ok()
-                .filter(|bytes| fits(bytes))
-        };
-        let Some(wire) = Some(body.to_vec())
-            .filter(|bytes| fits(bytes))
-            .or_else(with_key)
-        else {
+        let Some(wire) = fitting(body, frozen, &profile) else {
             return Err(Error::new(
                 ErrorKind::BodyMismatch,
                 "the body differs from the one that this operation was begun with; supply the same \
@@ -244,7 +236,7 @@ impl Operation {
                 state.maybe_sent || state.held.is_none(),
             ));
         };
-        state.body = Some(wire.into());
+        state.body = Some(wire);
         Ok(())
     }
 
@@ -479,18 +471,10 @@ impl Operation {
     }
 
     pub(crate) fn check_damage(&self) -> Result<(), Error> {
-        let Some(damage) = self.damage else {
-            return Ok(());
-        };
-        Err(Error::new(
-            ErrorKind::Damaged,
-            format!(
-                "the journal's entry cannot be trusted: {damage}. Nothing was sent now, and nothing \
-                 is deleted; find the operation on the server by its reference"
-            ),
-        )
-        .about(self.reference())
-        .after(0, true))
+        match self.damage {
+            None => Ok(()),
+            Some(damage) => Err(decisions::distrusted(damage).about(self.reference())),
+        }
     }
 
     /// Adds to a journal's error what is known of this operation.
@@ -537,8 +521,7 @@ impl Operation {
             let Some(mut progress) = decree.apply(&entry.progress, held) else {
                 let phase = entry.progress.phase;
                 self.learn(&entry);
-                let ended = format!("the operation has ended already: {phase}");
-                return Err(self.blame(Error::new(ErrorKind::Ended(phase), ended)));
+                return Err(self.blame(decisions::ended(phase)));
             };
             progress.seen_at = progress.seen_at.max(self.client.0.clock.now().wall);
             let write = Write {
@@ -567,29 +550,12 @@ impl Operation {
             return Ok(Arc::clone(body));
         }
         let frozen = &state.entry.frozen;
-        let about = |error: Error| {
+        let stored = stored_body(frozen, &self.client.0.keeper);
+        let mut body = stored.map_err(|error| {
             error
                 .about(frozen.key.reference())
                 .after(state.entry.progress.attempts, state.maybe_sent)
-        };
-        let opened = self
-            .client
-            .0
-            .keeper
-            .open(&frozen.body, frozen, Part::Body)
-            .map_err(about)?;
-        let Some(mut body) = opened else {
-            return Err(about(Error::new(
-                ErrorKind::BodyNeeded,
-                "the journal does not keep this operation's body; supply it with `resume_with`",
-            )));
-        };
-        if Sha256::digest(&body)[..] != frozen.body_digest {
-            return Err(about(Error::new(
-                ErrorKind::Damaged,
-                "the stored body is not the one that was begun with; nothing is sent",
-            )));
-        }
+        })?;
         if crate::planted::is(5) {
             body = [&body[..], b" "].concat().into();
         }

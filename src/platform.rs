@@ -3,6 +3,9 @@
 //! A build without a platform (no default features) has no defaults: its client is built with
 //! [`Client::with_parts`](crate::Client::with_parts).
 
+#[cfg(feature = "page")]
+pub mod page;
+
 #[cfg(all(feature = "native", not(target_arch = "wasm32")))]
 pub mod native;
 

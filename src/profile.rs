@@ -183,7 +183,9 @@ impl Profile {
     /// How long the server surely remembers a key on the route of `url`.
     #[must_use]
     pub fn window_for(&self, url: &str) -> Duration {
-        self.route(url, |route| route.window)
+        let route = self.route(url, |route| route.window.is_some());
+        route
+            .and_then(|route| route.window)
             .unwrap_or(self.0.window)
     }
 
@@ -251,7 +253,15 @@ impl Profile {
         };
         let text = key.as_str();
         let value = if self.0.quoted {
-            format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+            let mut quoted = String::from("\"");
+            for c in text.chars() {
+                if matches!(c, '\\' | '"') {
+                    quoted.push('\\');
+                }
+                quoted.push(c);
+            }
+            quoted.push('"');
+            quoted
         } else {
             text.to_owned()
         };
@@ -263,7 +273,8 @@ impl Profile {
     /// # Errors
     /// Says which limit it breaks; a key is never shortened or re-written to fit.
     pub fn check_key(&self, key: &Key, url: &str) -> Result<(), InvalidKey> {
-        let longest = self.route(url, |route| route.longest_key);
+        let route = self.route(url, |route| route.longest_key.is_some());
+        let longest = route.and_then(|route| route.longest_key);
         self.check_length(key, longest.unwrap_or(self.0.longest_key))
     }
 
@@ -328,7 +339,7 @@ impl Profile {
                 self.0.shortest_key
             )));
         }
-        if self.0.uuid_only && uuid::Uuid::try_parse(key.as_str()).is_err() {
+        if self.0.uuid_only && !key.is_uuid() {
             return Err(InvalidKey(format!("{name} takes only UUIDs as keys")));
         }
         Ok(())
@@ -344,15 +355,11 @@ impl Profile {
     }
 
     /// What the most particular matching route says.
-    fn route<T>(&self, url: &str, of: impl Fn(&Route) -> Option<T>) -> Option<T> {
+    fn route(&self, url: &str, says: fn(&Route) -> bool) -> Option<&Route> {
         let path = without_query(url);
-        self.0
-            .routes
-            .iter()
-            .filter(|route| place_of(path, &route.path).is_some())
-            .filter_map(|route| of(route).map(|value| (route.path.len(), value)))
-            .max_by_key(|(length, _)| *length)
-            .map(|(_, value)| value)
+        let matching = |route: &&Route| place_of(path, &route.path).is_some() && says(route);
+        let routes = self.0.routes.iter().filter(matching);
+        routes.max_by_key(|route| route.path.len())
     }
 }
 
@@ -413,7 +420,11 @@ impl Profile {
         // The id becomes part of a URL, so it may hold nothing that could lead elsewhere.
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
         let id = id.filter(|id| !id.is_empty() && id.bytes().all(plain));
-        Some(id.map(|id| format!("{}/{id}", without_query(url).trim_end_matches('/'))))
+        let mut place = without_query(url);
+        while let Some(shorter) = place.strip_suffix('/') {
+            place = shorter;
+        }
+        Some(id.map(|id| [place, "/", &id].concat()))
     }
 
     /// Whether this status comes from the handler, behind the server's memory of keys: then it is

@@ -5,6 +5,8 @@
 
 #[cfg(all(feature = "browser", target_arch = "wasm32"))]
 pub mod border;
+#[cfg(feature = "page")]
+pub mod values;
 
 use std::future::Future;
 use std::pin::Pin;

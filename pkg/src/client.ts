@@ -1,9 +1,10 @@
-import { credentials, Raw, type Value } from "./border.js";
-import { call, explained, SamekeyError } from "./errors.js";
+import { Core, type Held } from "./core.js";
+import { call, SamekeyError } from "./errors.js";
 import { frozen } from "./json.js";
 import { load } from "./load.js";
 import { databaseNotes, plainNotes, type Note, type Notes } from "./notes.js";
 import { Operation } from "./operation.js";
+import { pack, type Value } from "./scripts.js";
 import type {
   ClientOptions, Effect, Grade, Json, Notice, OperationRequest, Outcome, Pending, Progress, SendOptions,
   State, Summary,
@@ -32,16 +33,19 @@ export class Client {
   private readonly shown = new Map<string, Note>();
   private stopSweeping: (() => void) | undefined;
 
+  /** What the journal survives. */
+  readonly grade: Grade;
+  /** For whom this client acts. */
+  readonly scope: string;
+
   private constructor(
-    private readonly raw: Raw,
-    /** What the journal survives. */
-    readonly grade: Grade,
-    /** For whom this client acts. */
-    readonly scope: string,
+    private readonly core: Core,
     private readonly effects: Record<string, Effect<Json>>,
     private readonly notes: Notes,
     private readonly channel: BroadcastChannel | undefined,
   ) {
+    this.grade = core.grade;
+    this.scope = core.scope;
     // In Node an open channel would keep the program alive.
     (channel as unknown as { unref?: () => void } | undefined)?.unref?.();
     channel?.addEventListener("message", ({ data }: MessageEvent<Notice | Wanted>) => {
@@ -53,8 +57,8 @@ export class Client {
   /** Opens the journal, shows again what was shown for operations that are still open. */
   static async open(options: ClientOptions): Promise<Client> {
     await load();
-    const [number, grade, scope] = await opened(options);
-    const raw = new Raw(number);
+    const core = await opened(options);
+    const { grade, scope } = core;
     // No application has a colon in its name, so that no journal is called so.
     const name = `samekey:${options.application}`;
     const lesser = options.store === "memory" || grade === "reload";
@@ -64,9 +68,9 @@ export class Client {
     const channel = options.store !== "memory" && globalThis.BroadcastChannel
       ? new BroadcastChannel(`samekey:${scope}`)
       : undefined;
-    const client = new Client(raw, grade, scope, options.effects ?? {}, notes, channel);
+    const client = new Client(core, options.effects ?? {}, notes, channel);
     await client.showAgain();
-    void raw.call(["reap"]).catch(() => {});
+    void core.reap().catch(() => {});
     return client;
   }
 
@@ -79,7 +83,7 @@ export class Client {
     if (optimistic && !this.effects[optimistic.effect]) {
       throw mistaken(`no effect is called ${optimistic.effect}; give it to Client.open`);
     }
-    const plain = values(request, intent);
+    const plain = described(request, intent);
     const note = optimistic && {
       scope: this.scope,
       intent,
@@ -100,17 +104,17 @@ export class Client {
     request?: OperationRequest,
     options: { evenIfUnresolved?: boolean } = {},
   ): Promise<Operation> {
-    return this.begin(values(request, "", reference, options.evenIfUnresolved));
+    return this.begin(described(request, "", reference, options.evenIfUnresolved));
   }
 
   /** The operations in such a state. */
   async list(select: "all" | "unfinished" | "attention" | "settled" = "all"): Promise<Operation[]> {
-    return this.found([select]);
+    return this.handles(await this.core.list(select));
   }
 
   /** The operations with this reference; two are possible, if rarely. */
   async find(reference: string): Promise<Operation[]> {
-    return this.found(["find", reference]);
+    return this.handles(await this.core.find(`${reference}`));
   }
 
   /**
@@ -134,7 +138,7 @@ export class Client {
    */
   async signOut(): Promise<number> {
     this.close();
-    const [wiped] = await explained(this.raw.call(["wipe"]));
+    const wiped = await this.core.wipe();
     for (const note of await this.notes.all(this.scope)) await this.notes.remove(note);
     return wiped;
   }
@@ -170,13 +174,12 @@ export class Client {
     if (note) await this.notes.remove(note).catch(() => {});
   }
 
-  private async found(asked: Value[]): Promise<Operation[]> {
-    const numbers = await explained(this.raw.call(asked));
-    return numbers.map((number) => new Operation(this, new Raw(number)));
+  private handles(found: Held[]): Operation[] {
+    return found.map((held) => new Operation(this, this.core, held));
   }
 
-  private async begin(request: Value[]): Promise<Operation> {
-    const [operation] = await this.found(["begin", ...request]);
+  private async begin({ plain, body, adopted, repeats }: Described): Promise<Operation> {
+    const [operation] = this.handles([await this.core.begin(plain, body, adopted, repeats)]);
     return operation!;
   }
 
@@ -221,16 +224,12 @@ export class Client {
     };
     const again = () => look(false);
     const timer = setInterval(() => look(true), SWEEP_EVERY);
-    addEventListener("online", again);
-    addEventListener("storage", again);
-    addEventListener("pageshow", again);
-    document.addEventListener("visibilitychange", again);
+    const leash = new AbortController();
+    for (const event of ["online", "storage", "pageshow"]) addEventListener(event, again, leash);
+    document.addEventListener("visibilitychange", again, leash);
     this.stopSweeping = () => {
       clearInterval(timer);
-      removeEventListener("online", again);
-      removeEventListener("storage", again);
-      removeEventListener("pageshow", again);
-      document.removeEventListener("visibilitychange", again);
+      leash.abort();
       this.stopSweeping = undefined;
     };
     options.signal?.addEventListener("abort", () => this.stopSweeping?.(), { once: true });
@@ -273,30 +272,30 @@ function lines(headers: Record<string, string> = {}): string[] {
   return parts;
 }
 
-/** Opens the store that was asked for, or its fallback where the browser refuses IndexedDB: what the bindings
- * call it, its grade and its scope. */
-async function opened(options: ClientOptions): Promise<any[]> {
-  const { application, credentials: prove, policy = {}, store = "indexeddb" } = options;
-  const prover =
-    prove &&
-    credentials.push(async (origin, scope, refresh) => lines(await prove({ origin, scope, refresh }))) - 1;
-  const values = [
-    `samekey-${application}`, `${application}`, options.scope?.toString(), options.profile, options.cookies,
-    (options.allowOrigins ?? []).join("\n"), (options.keepHeaders ?? []).join("\n"), options.keepBodies ?? true, prover,
-    policy.maxAttempts, policy.base, policy.cap, policy.attemptTimeout, policy.giveUpAfter, policy.deferAbove,
-  ];
-  const open = (store: string) => explained(new Raw().call(["open", store, ...values]));
-  try {
-    return await open(store);
-  } catch (error) {
-    const { reason } = error as { reason?: string };
-    if (reason !== "unavailable" || store !== "indexeddb" || !options.fallback) throw error;
-    return open("localstorage");
-  }
+/** Opens the store that was asked for, or its fallback where the browser refuses IndexedDB. */
+function opened(options: ClientOptions): Promise<Core> {
+  const { application, credentials: prove, policy = {}, store = "indexeddb", fallback, cookies = "same-origin" } = options;
+  const kinds = fallback && store === "indexeddb" ? [store, "localstorage"] : [store];
+  return Core.open(
+    kinds, `${application}`, cookies,
+    prove && (async (origin, scope, refresh) => lines(await prove({ origin, scope, refresh }))),
+    [
+      options.scope?.toString(), options.profile, pack([...(options.allowOrigins ?? [])]), pack([...(options.keepHeaders ?? [])]),
+      options.keepBodies ?? true, !!prove, policy.maxAttempts, policy.base, policy.cap, policy.attemptTimeout,
+      policy.giveUpAfter, policy.deferAbove,
+    ],
+  );
+}
+
+interface Described {
+  plain: Value[];
+  body: Uint8Array | undefined;
+  adopted: boolean;
+  repeats: boolean;
 }
 
 /** A request as the bindings take it; one without its own repeats the previous one's. */
-function values(request: OperationRequest | undefined, intent: string, previous?: string, evenIfUnresolved?: boolean): Value[] {
+function described(request: OperationRequest | undefined, intent: string, previous?: string, evenIfUnresolved?: boolean): Described {
   const { json, body, complete, method = "POST", contentType = "application/json" } = (request ?? {}) as Partial<OperationRequest & { contentType: string }>;
   // Of anything else, an ArrayBuffer say, other bytes would be frozen than the caller means.
   if (body !== undefined && typeof body !== "string" && body.BYTES_PER_ELEMENT !== 1) {
@@ -310,8 +309,10 @@ function values(request: OperationRequest | undefined, intent: string, previous?
   } catch {
     // The bindings say what is wrong with it.
   }
-  return [
-    previous, evenIfUnresolved, `${intent}`, url, method, bytes, contentType, request?.withKey, request?.adoptKey,
-    request?.window, request?.profile, complete === "body" ? "" : complete?.header, ...lines(request?.headers),
+  const adopted = request?.adoptKey;
+  const plain = [
+    previous, evenIfUnresolved, `${intent}`, url, method, bytes, contentType, request?.withKey, adopted,
+    request?.window, request?.profile, complete === "body" ? "" : complete?.header, pack(lines(request?.headers)),
   ];
+  return { plain, body: bytes, adopted: adopted !== undefined, repeats: previous !== undefined };
 }

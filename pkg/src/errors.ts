@@ -1,4 +1,4 @@
-import { trouble, type Trouble } from "./told.js";
+import type { Trouble } from "./told.js";
 
 export type ErrorKind =
   | "invalid-request" | "invalid-configuration" | "journal" | "fingerprint-mismatch" | "tombstone"
@@ -40,14 +40,5 @@ export function call<Given extends unknown[]>(callback: ((...given: Given) => vo
     callback?.(...given);
   } catch (error) {
     (globalThis.reportError ?? console.error)(error);
-  }
-}
-
-/** Waits for the bindings, and makes their complaints errors. */
-export async function explained(promise: Promise<any[]>): Promise<any[]> {
-  try {
-    return await promise;
-  } catch (values) {
-    throw Array.isArray(values) ? new SamekeyError(trouble(values)) : values;
   }
 }

@@ -14,10 +14,9 @@ export const source = {
 };
 
 async function begin(): Promise<void> {
-  const { __wbg_set_wasm: bind, samekey_connect: connect, ...functions } = rust as any;
+  const { __wbg_set_wasm: bind, ...functions } = rust as any;
   const { instance } = await WebAssembly.instantiate(await source.read(), { "./samekey_bg.js": functions });
   bind(instance.exports);
-  connect(instance.exports);
 }
 
 /** Loads the module once. */

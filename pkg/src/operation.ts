@@ -1,7 +1,7 @@
-import type { Raw } from "./border.js";
 import type { Client } from "./client.js";
-import { call, explained, SamekeyError } from "./errors.js";
-import { outcome, progress, summary } from "./told.js";
+import { forgotten, type Core, type Held } from "./core.js";
+import { call, SamekeyError } from "./errors.js";
+import { outcome, progress } from "./told.js";
 import type { Outcome, Progress, SendOptions, State, Summary } from "./types.js";
 
 /** One action under one key, durable in the journal. */
@@ -9,12 +9,15 @@ export class Operation {
   /** @internal */
   constructor(
     private readonly client: Client,
-    private readonly raw: Raw,
-  ) {}
+    private readonly core: Core,
+    private readonly held: Held,
+  ) {
+    forgotten.register(this, [core, held]);
+  }
 
   /** All that this handle knows. */
   get summary(): Summary {
-    return summary(this.raw.look(false));
+    return this.core.view(this.held);
   }
 
   /** What to show to people: on the screen before the first byte leaves. */
@@ -36,7 +39,7 @@ export class Operation {
 
   /** The outcome, if it ended. */
   get outcome(): Outcome | undefined {
-    const values = this.raw.look(true);
+    const values = this.core.outcome(this.held);
     return values.length ? outcome(values) : undefined;
   }
 
@@ -55,7 +58,7 @@ export class Operation {
     let release: () => void = () => {};
     const stopped = new Promise<void>((resolve) => {
       release = resolve;
-      signal?.addEventListener("abort", () => resolve(), { once: true });
+      signal?.addEventListener("abort", release, { once: true });
     });
     const step = (values: any[]) => {
       const made = progress(values);
@@ -65,8 +68,8 @@ export class Operation {
     };
     this.client.driving.add(about.key);
     try {
-      const values = await explained(this.raw.call(["send", takeUp], { step, stopped }));
-      if (!values.length) throw this.aborted();
+      const values = await this.core.drive(this.held, takeUp, step, stopped);
+      if (!values) throw this.aborted();
       const ended = outcome(values);
       await this.client.ended({ ...about, state: ended.state });
       return ended;
@@ -120,9 +123,8 @@ export class Operation {
     await this.decide("forget");
   }
 
-  private async decide(what: string, note = ""): Promise<State> {
-    const [state] = await explained(this.raw.call([what, note]));
-    return state;
+  private decide(what: string, note?: string): Promise<State> {
+    return this.core.decide(this.held, what, note);
   }
 
   private async change(what: string, note?: string): Promise<State> {

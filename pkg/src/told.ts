@@ -1,4 +1,4 @@
-import type { Outcome, Progress, State, Summary } from "./types.js";
+import type { Grade, Outcome, Progress, State, Summary } from "./types.js";
 
 /** Names for what Rust tells in this order; without the members that are not there, so that a listener may
  * compare or show what it gets. */
@@ -20,11 +20,13 @@ export interface Trouble {
 export const trouble = (values: any[]): Trouble =>
   named(values, "kind", "reason", "message", "reference", "until", "attempts", "unresolved", "nothingWasSent");
 
-export const summary = (values: any[]): Summary =>
-  named(
+export const summary = (values: any[], grade: Grade): Summary => ({
+  ...named(
     values, "reference", "key", "intent", "url", "method", "state", "reason", "attempts", "begunAt", "maybeApplied",
-    "unfinished", "grade", "until", "last", "damage",
-  );
+    "unfinished", "until", "last", "damage",
+  ),
+  grade,
+});
 
 export function outcome(values: any[]): Outcome {
   const [state, status, body, provenance, attempts, answeredAt, reference, key, recorded, note, ...lines] = values;

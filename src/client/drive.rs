@@ -1,12 +1,13 @@
 //! The one loop: it carries out what the machine decides, and decides nothing itself.
 
+use super::decisions::{self, Overruled};
 use super::lease::{Acquired, Mine, Wish};
-use super::{Asked, CredentialsError, Inner, is_framing};
+use super::{Asked, CredentialsError, Inner};
 use crate::entry::{Frozen, Owner, Phase, Progress, Receipt};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::journal::{Expected, Flush, JournalError, JournalErrorKind};
-use crate::machine::{self, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
-use crate::message::{Content, Failure, FailureKind, Headers, Origin, Sent};
+use crate::machine::{Decision, End, Event, Machine, Permit, Probe, Task, Tick};
+use crate::message::{Failure, FailureKind, Headers, Origin, Sent};
 use crate::operation::Operation;
 use crate::outcome::Outcome;
 #[cfg(feature = "planted")]
@@ -256,23 +257,13 @@ impl<'a> Ride<'a> {
             self.no_credentials = Some(error);
             failed("the credentials callback failed".into())
         })?;
-        if let Some((name, _)) = lines.iter().find(|(name, _)| self.is_taken(name)) {
-            return Err(failed(format!(
-                "the credentials callback gave a line {name}, which the request has already; leave it \
-                 out"
-            )));
+        if let Some((name, _)) = lines
+            .iter()
+            .find(|(name, _)| decisions::is_taken(&self.frozen, name))
+        {
+            return Err(failed(decisions::line_is_taken(name)));
         }
         Ok(lines)
-    }
-
-    /// Whether the frozen request, or the transport, sets this header.
-    fn is_taken(&self, name: &str) -> bool {
-        let frozen = &self.frozen;
-        let key = frozen
-            .key_line
-            .as_ref()
-            .map_or("idempotency-key", |(name, _)| name);
-        name.eq_ignore_ascii_case(key) || frozen.headers.get(name).is_some() || is_framing(name)
     }
 
     fn reauthorise(&mut self) -> Event {
@@ -312,33 +303,26 @@ impl<'a> Ride<'a> {
         self.over = true;
         self.store_progress();
         trace::finished(&self.frozen.key, self.machine.progress());
-        let error = match end {
-            End::Settled => {
-                let phase = self.machine.progress().phase;
-                self.operation.updates.tell(&Update::Settled(phase));
-                self.inner.flights.forget_age(&self.frozen.key);
-                self.operation.client.reap_sometimes();
-                return match given_up(self.machine.progress()) {
-                    None => Ok(self.outcome()),
-                    Some(error) => Err(self.operation.blame(error)),
-                };
-            }
-            End::Attention(reason) => {
-                self.operation.updates.tell(&Update::Attention(reason));
-                Error::attention(reason)
-            }
+        let now = self.inner.clock.now().wall;
+        let Some(error) = decisions::unsettled(end, self.machine.progress(), now) else {
+            let phase = self.machine.progress().phase;
+            self.operation.updates.tell(&Update::Settled(phase));
+            self.inner.flights.forget_age(&self.frozen.key);
+            self.operation.client.reap_sometimes();
+            return match decisions::given_up(self.machine.progress()) {
+                None => Ok(self.outcome()),
+                Some(error) => Err(self.operation.blame(error)),
+            };
+        };
+        match end {
+            End::Attention(reason) => self.operation.updates.tell(&Update::Attention(reason)),
             End::Deferred(until) => {
                 self.operation.updates.tell(&Update::Deferred { until });
                 super::deferred::later(self.operation, until);
-                Error::deferred(until, self.inner.clock.now().wall)
             }
-            End::NotApplied => Error::new(
-                ErrorKind::NotApplied,
-                "given up for now, and no attempt can have had an effect; it stays in the journal \
-                 and goes on under the same key when it is resumed",
-            ),
-        };
-        let error = self.operation.blame(error.because(self.machine.progress()));
+            _ => {}
+        }
+        let error = self.operation.blame(error);
         Err(match self.no_credentials.take() {
             Some(cause) => error.caused_by(cause),
             None => error,
@@ -347,13 +331,8 @@ impl<'a> Ride<'a> {
 
     /// The outcome as it came, with what the journal does not keep.
     fn outcome(&self) -> Outcome {
-        let (key, progress) = (&self.frozen.key, self.machine.progress());
-        let recovered = !self.operation.state().begun_here;
-        match self.machine.last_response() {
-            Some(response) => Outcome::of(key, progress, response.content.clone(), recovered)
-                .with_headers(response.headers.clone()),
-            None => Outcome::of(key, progress, Content::NotKept, recovered),
-        }
+        let found = !self.operation.state().begun_here;
+        decisions::outcome(&self.machine, &self.frozen.key, found)
     }
 
     fn store_progress(&self) {
@@ -363,10 +342,6 @@ impl<'a> Ride<'a> {
     }
 
     /// The journal did not take a write: somebody else wrote first, or it is in trouble.
-    ///
-    /// Of two final words the first stands; else ours is written over what somebody else noted. Except
-    /// where it leans on nothing having left before and others have sent since: a refusal of our attempt
-    /// says nothing about theirs.
     async fn not_recorded(&mut self, error: JournalError) -> Result<Option<Outcome>, Error> {
         let final_word = self.machine.progress().phase.is_settled();
         if error.kind() != JournalErrorKind::Stale {
@@ -377,28 +352,23 @@ impl<'a> Ride<'a> {
             return Err(self.operation.unseen(error.into()));
         }
         self.over = !final_word;
-        let firm = self.machine.in_doubt();
         loop {
             let current = self.inner.load(self.operation).await?;
             let theirs = &current.progress;
-            let insist = final_word && (firm || theirs.attempts <= self.noted);
-            if !insist || theirs.phase.is_settled() {
-                self.over = true;
-                self.operation.learn(&current);
-                if insist && theirs.answer.is_none() {
-                    // A person closed it meanwhile. Their note stands in the journal, but the caller
-                    // hears what the server said.
-                    return Ok(Some(self.outcome().not_recorded()));
+            let progress = match decisions::overruled(&self.machine, theirs, self.noted) {
+                Overruled::Insist(progress) => progress,
+                stands => {
+                    self.over = true;
+                    self.operation.learn(&current);
+                    if matches!(stands, Overruled::Heard) {
+                        return Ok(Some(self.outcome().not_recorded()));
+                    }
+                    if theirs.phase.is_open() {
+                        return Ok(None);
+                    }
+                    return self.inner.conclude(self.operation, &current).map(Some);
                 }
-                if theirs.phase.is_open() {
-                    return Ok(None);
-                }
-                return self.inner.conclude(self.operation, &current).map(Some);
-            }
-            let mut progress = self.machine.progress().clone();
-            progress.revision = theirs.revision + 1;
-            progress.epoch = theirs.epoch + 1;
-            progress.attempts = progress.attempts.max(theirs.attempts);
+            };
             let (slot, frozen, old) = (self.slot, &self.frozen, Expected::of(theirs));
             let record = self.inner.record(slot, frozen, old, &progress, Flush::Full);
             match record.await {
@@ -434,7 +404,9 @@ impl Drop for Ride<'_> {
                 .let_go(slot, frozen, self.written, &progress, flush);
             self.written = Expected::of(&progress);
         }
-        let Some(mut progress) = self.released() else {
+        let failed = self.failed.is_some();
+        let broken_off = decisions::broken_off(&self.machine, self.sending, failed);
+        let Some(mut progress) = broken_off else {
             return;
         };
         // After a write that failed the machine is ahead of the journal, or is not: one of the two fits.
@@ -451,34 +423,6 @@ impl Drop for Ride<'_> {
             self.operation.state().entry.progress = progress;
         }
     }
-}
-
-impl Ride<'_> {
-    /// The entry as others may take it up; `None` if there is nothing to let go.
-    fn released(&self) -> Option<Progress> {
-        let progress = self.machine.progress();
-        if progress.phase.is_open() {
-            let surely_unsent = !self.sending && !self.machine.in_doubt();
-            return Some(machine::release(progress, surely_unsent));
-        }
-        // A last word that the journal did not take is not the journal's: there it is still open.
-        self.failed?;
-        let mut open = progress.clone();
-        (open.phase, open.answer) = (Phase::Sending, None);
-        Some(machine::release(&open, false))
-    }
-}
-
-/// An operation that the transport refused for good before anything was sent: no server's word.
-pub(super) fn given_up(progress: &Progress) -> Option<Error> {
-    let no_answer = progress.answer.is_none() && progress.note.is_none();
-    (progress.phase == Phase::Rejected && no_answer).then(|| {
-        Error::new(
-            ErrorKind::Ended(Phase::Rejected),
-            "it was given up before anything was sent; mend the cause, then `repeat` it",
-        )
-        .because(progress)
-    })
 }
 
 /// What a bug of the harness does in place of a write: see [`planted`].

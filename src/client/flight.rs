@@ -15,9 +15,12 @@ pub(crate) struct Flights {
     flying: Mutex<Map<Key, Arc<Landing>>>,
     /// Begun here and neither sent nor touched by another handle since.
     held: Mutex<Map<Key, ()>>,
-    /// How old each unsettled key was when this process first drove it.
-    ages: Mutex<Map<Key, Age>>,
+    ages: Mutex<Ages>,
 }
+
+/// How old each unsettled key was when it was first driven here.
+#[derive(Debug, Default)]
+pub(crate) struct Ages(Map<Key, Age>);
 
 /// The age of a key at one moment of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +74,7 @@ impl Flights {
         lock(&self.held).insert(key.clone(), ());
     }
 
-    /// The least age of `key` in its window: what the wall clock says, or what this process has
-    /// counted since it first drove it. A wall clock that was set back between two starts stands
-    /// still in the journal; within this process time goes on all the same.
+    /// See [`Ages::age`].
     pub(crate) fn age(
         &self,
         key: &Key,
@@ -81,28 +82,12 @@ impl Flights {
         seen: Duration,
         at: Duration,
     ) -> Duration {
-        let mut ages = lock(&self.ages);
-        let known = ages
-            .get(key)
-            .filter(|known| known.window_start == window_start);
-        let counted = known.map_or(Duration::ZERO, |known| {
-            known.age + at.saturating_sub(known.at)
-        });
-        let age = seen.max(counted);
-        ages.insert(
-            key.clone(),
-            Age {
-                window_start,
-                at,
-                age,
-            },
-        );
-        age
+        lock(&self.ages).age(key, window_start, seen, at)
     }
 
     /// What is settled is not sent any more.
     pub(crate) fn forget_age(&self, key: &Key) {
-        lock(&self.ages).remove(key);
+        lock(&self.ages).forget(key);
     }
 
     /// Ends that; says whether it was so until now.
@@ -120,6 +105,41 @@ impl Flights {
             flights: self,
             key: key.clone(),
         })
+    }
+}
+
+impl Ages {
+    /// The least age of `key` in its window: what the wall clock says, or what this process has
+    /// counted since it first drove it. A wall clock that was set back between two starts stands
+    /// still in the journal; within this process time goes on all the same.
+    pub(crate) fn age(
+        &mut self,
+        key: &Key,
+        window_start: Timestamp,
+        seen: Duration,
+        at: Duration,
+    ) -> Duration {
+        let known = self
+            .0
+            .get(key)
+            .filter(|known| known.window_start == window_start);
+        let counted = known.map_or(Duration::ZERO, |known| {
+            known.age + at.saturating_sub(known.at)
+        });
+        let age = seen.max(counted);
+        self.0.insert(
+            key.clone(),
+            Age {
+                window_start,
+                at,
+                age,
+            },
+        );
+        age
+    }
+
+    pub(crate) fn forget(&mut self, key: &Key) {
+        self.0.remove(key);
     }
 }
 

@@ -1,14 +1,12 @@
 //! Getting the right to drive an entry, writing to it, and letting it go.
 
-use super::Inner;
-use crate::entry::{Entry, Frozen, Kept, Owner, Phase, Progress, Receipt};
+use super::{Inner, decisions};
+use crate::entry::{Entry, Frozen, Owner, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Expected, Flush, JournalError, JournalErrorKind, Liveness, Write};
 use crate::machine::{self, Claim};
-use crate::message::Content;
 use crate::operation::Operation;
 use crate::outcome::Outcome;
-use crate::seal::{Keeper, Part};
 use crate::seam::BoxFuture;
 use crate::trace;
 use crate::update::Update;
@@ -41,8 +39,7 @@ impl Inner {
     pub(super) async fn landed(&self, operation: &Operation) -> Result<Option<Entry>, Error> {
         let entry = self.load(operation).await?;
         operation.learn(&entry);
-        let over = matches!(entry.progress.phase, Phase::Attention(_) | Phase::Deferred);
-        Ok((over || entry.progress.phase.is_settled()).then_some(entry))
+        Ok(decisions::is_over(entry.progress.phase).then_some(entry))
     }
 
     /// Gets the right to drive: at once for what we began, by a claim for all else.
@@ -65,9 +62,9 @@ impl Inner {
                 Held::Void => {}
             }
             if entry.frozen.scope != self.scope && !crate::planted::is(22) {
-                return Err(operation.blame(other_scope(&entry, self)));
+                return Err(operation.blame(decisions::other_scope(&entry, &self.scope)));
             }
-            if wish == Wish::Send && needs_a_person(entry.progress.phase) {
+            if wish == Wish::Send && decisions::needs_a_person(entry.progress.phase) {
                 return Ok(Acquired::Ended(Box::new(entry)));
             }
             match self.claim(operation, &entry).await? {
@@ -77,7 +74,7 @@ impl Inner {
                 Claimed::Held => {}
             }
             if self.clock.now().since(started) > self.policy.give_up_after {
-                return Err(operation.blame(held_elsewhere()));
+                return Err(operation.blame(decisions::held_elsewhere()));
             }
             if !std::mem::replace(&mut joined, true) {
                 operation.updates.tell(&Update::Joined);
@@ -108,14 +105,14 @@ impl Inner {
     /// If it lay unsent for long, its window has to begin again, durably, before anything is sent:
     /// it is let go, and the claim that follows sees to that.
     async fn take_held(&self, operation: &Operation, entry: &Entry) -> Result<Held, Error> {
-        let age = self.clock.now().wall.since(entry.progress.window_start);
+        let young = decisions::is_young(&entry.progress, self.clock.now().wall);
         {
             let mut state = operation.state();
             // Somebody else may have taken over what we began: then our receipt is void.
             let current = |receipt: &Receipt| receipt.revision() == entry.progress.revision;
             match state.held.take().filter(current) {
                 None => return Ok(Held::Void),
-                Some(receipt) if age <= entry.progress.window / 2 => {
+                Some(receipt) if young => {
                     return Ok(Held::Mine(Box::new(Mine {
                         entry: entry.clone(),
                         receipt,
@@ -199,10 +196,7 @@ impl Inner {
             let (slot, key) = operation.handle();
             match self.journal.load(slot, key).await {
                 Ok(Some(entry)) => Ok(entry),
-                Ok(None) => Err(operation.unseen(Error::new(
-                    ErrorKind::NotFound,
-                    "the journal no longer has this operation: it was settled and reaped, or forgotten",
-                ))),
+                Ok(None) => Err(operation.unseen(decisions::gone())),
                 Err(error) => Err(operation.unseen(error.into())),
             }
         })
@@ -220,7 +214,6 @@ impl Inner {
         self.journal.record(write)
     }
 
-    /// A progress as the journal keeps it: an answer is kept as the body is.
     fn written(
         &self,
         slot: u64,
@@ -229,16 +222,7 @@ impl Inner {
         progress: &Progress,
         flush: Flush,
     ) -> Write {
-        let mut progress = progress.clone();
-        if let Some(answer) = &mut progress.answer
-            && let Kept::Plain(bytes) = &answer.body
-        {
-            let mode = Keeper::mode_of(&frozen.body);
-            let kept = self
-                .keeper
-                .keep(mode, bytes, frozen, Part::Answer, || self.nonce());
-            answer.body = kept.unwrap_or(Kept::NotKept);
-        }
+        let progress = decisions::kept(progress.clone(), frozen, &self.keeper, &*self.dice);
         Write {
             slot,
             key: frozen.key.clone(),
@@ -279,51 +263,19 @@ impl Inner {
 
     /// What an entry says that is closed to us.
     pub(super) fn conclude(&self, operation: &Operation, entry: &Entry) -> Result<Outcome, Error> {
-        let progress = &entry.progress;
-        match progress.phase {
-            Phase::Succeeded | Phase::Rejected => self.recovered(operation, entry),
-            Phase::Attention(reason) => Err(operation.blame(Error::attention(reason))),
-            Phase::Abandoned => {
-                let advice = if machine::may_have_left(progress) {
-                    "the operation was abandoned, and may have happened before that; find out by the \
-                     reference before doing it again"
-                } else {
-                    "the operation was abandoned before anything was sent; use another intent, or \
-                     `repeat`, to do it after all"
-                };
-                Err(operation.blame(Error::new(ErrorKind::Ended(Phase::Abandoned), advice)))
-            }
-            _ => {
-                let until = progress.not_before.unwrap_or_default();
-                super::deferred::later(operation, until);
-                Err(operation.blame(Error::deferred(until, self.clock.now().wall)))
-            }
+        let now = self.clock.now().wall;
+        let concluded = decisions::conclude(entry, &self.keeper, now);
+        if let Err(error) = &concluded
+            && let ErrorKind::Deferred(until) = error.kind()
+        {
+            super::deferred::later(operation, until);
         }
+        concluded.map_err(|error| operation.blame(error))
     }
 
     /// The outcome that a settled entry holds.
     pub(crate) fn recovered(&self, operation: &Operation, entry: &Entry) -> Result<Outcome, Error> {
-        if let Some(error) = super::drive::given_up(&entry.progress) {
-            return Err(operation.blame(error));
-        }
-        let answer = entry.progress.answer.as_ref();
-        let content = match answer.map(|answer| &answer.body) {
-            None | Some(Kept::NotKept) => Content::NotKept,
-            Some(Kept::Lost) => Content::Lost,
-            Some(Kept::TooLarge) => Content::TooLarge,
-            Some(kept) => match self.keeper.open(kept, &entry.frozen, Part::Answer) {
-                Ok(Some(bytes)) => Content::Whole(bytes.to_vec()),
-                Ok(None) => Content::NotKept,
-                Err(error) => return Err(operation.blame(error)),
-            },
-        };
-        Ok(Outcome::of(entry.key(), &entry.progress, content, true))
-    }
-
-    /// 32 random bytes, of which a nonce is made.
-    pub(crate) fn nonce(&self) -> [u8; 32] {
-        let halves = [self.dice.key_bytes(), self.dice.key_bytes()];
-        std::array::from_fn(|i| halves[i / 16][i % 16])
+        decisions::recovered(entry, &self.keeper).map_err(|error| operation.blame(error))
     }
 }
 
@@ -360,27 +312,4 @@ enum Claimed {
     Held,
     Closed,
     Again,
-}
-
-fn other_scope(entry: &Entry, inner: &Inner) -> Error {
-    Error::new(
-        ErrorKind::OtherScope,
-        format!(
-            "the operation belongs to {}, and this client acts for {}: the server would take it for a \
-             new action. Nothing was sent now",
-            entry.frozen.scope, inner.scope
-        ),
-    )
-}
-
-/// What is merely exhausted goes on by itself; all else waits until somebody wants it resumed.
-fn needs_a_person(phase: Phase) -> bool {
-    matches!(phase, Phase::Attention(_)) && !phase.is_unfinished()
-}
-
-fn held_elsewhere() -> Error {
-    Error::new(
-        ErrorKind::HeldElsewhere,
-        "another process is still working on this operation; ask again later",
-    )
 }

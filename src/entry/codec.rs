@@ -531,7 +531,8 @@ impl<'a> Reader<'a> {
         let mut headers = Headers::new();
         for _ in 0..length {
             let (name, value) = (self.text(), self.text());
-            let as_kept = !name.bytes().any(|b| b.is_ascii_uppercase()) && value.trim() == value;
+            let as_kept =
+                !name.bytes().any(|b| b.is_ascii_uppercase()) && value.trim_ascii() == value;
             if !as_kept || headers.push(name, value).is_err() {
                 self.refuse("header", ());
                 break;

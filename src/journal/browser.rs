@@ -3,18 +3,15 @@
 //! What a browser does is done by `store.js`; what a row means is decided here. All three stores keep
 //! the same rows, so this one journal serves them.
 
-mod row;
-
+use super::row::{self, Due, Row};
 use super::{
-    Begun, Expected, Flush, Journal, JournalError, JournalErrorKind, Listing, Liveness, Query,
-    Reaped, Receipt, Retention, Select, Tombstone, Write,
+    Begun, Flush, Journal, JournalError, JournalErrorKind, Listing, Liveness, Query, Reaped,
+    Receipt, Retention, Select, Tombstone, Write,
 };
 use crate::entry::{Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};
-use crate::machine;
 use crate::seam::BoxFuture;
 use crate::seam::border::{Job, Pack, Values};
-use row::{Row, buried, name_of};
 use std::rc::Rc;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -150,20 +147,6 @@ impl Handle {
         Receipt::new(key.clone(), slot, revision, self.grade)
     }
 
-    /// Get or create. The store also hears what to write if nobody waits for its answer.
-    fn adding(&self, entry: &Entry) -> Pack {
-        let (key, progress) = (entry.key(), &entry.progress);
-        let mut asked = self.asking("add");
-        asked.text(&name_of(&entry.frozen));
-        asked.text(key.as_str());
-        asked.bytes(&entry.frozen.encode());
-        asked.bytes(&progress.encode(key));
-        asked.flag(progress.phase.is_unfinished());
-        asked.bytes(&machine::release(progress, true).encode(key));
-        asked.bytes(&Expected::of(progress).encode());
-        asked
-    }
-
     fn begun(&self, entry: &Entry, answer: &[u8]) -> Begun {
         let mut values = said(answer);
         let mut created = values;
@@ -179,38 +162,6 @@ impl Handle {
                 _ => Begun::Exists(found),
             },
         }
-    }
-
-    fn recording(&self, write: &Write) -> Pack {
-        let progress = &write.progress;
-        let mut asked = self.asking("swap");
-        asked.number(write.slot as f64);
-        asked.text(write.key.as_str());
-        asked.number(write.expected.revision as f64);
-        asked.bytes(&write.expected.encode());
-        asked.nothing();
-        asked.bytes(&progress.encode(&write.key));
-        asked.flag(progress.phase.is_unfinished());
-        asked.flag(false);
-        asked.flag(write.flush == Flush::Full);
-        asked
-    }
-
-    /// Puts a tombstone in the place of a settled entry; `None` if it is not settled.
-    fn burying(&self, row: &Row<'_>, entry: &mut Entry, flush: Flush) -> Option<Pack> {
-        let ours = Expected::of(&entry.progress).encode();
-        let (frozen, progress) = buried(entry)?;
-        let mut asked = self.asking("swap");
-        asked.number(row.slot as f64);
-        asked.text(row.key);
-        asked.number(row.revision);
-        asked.bytes(&ours);
-        asked.bytes(&frozen);
-        asked.bytes(&progress);
-        asked.flag(false);
-        asked.flag(true);
-        asked.flag(flush == Flush::Full);
-        Some(asked)
     }
 
     /// The row of an entry that is not a tombstone.
@@ -247,27 +198,25 @@ impl Handle {
         let mut values = said(rows);
         while !values.is_empty() && (orders.len() as u32) < retention.batch {
             let row = Row::read(&mut values);
-            // What cannot be read is kept as it is.
-            let Ok(mut entry) = row.entry() else {
-                continue;
-            };
-            let ended = entry.progress.ended_at();
-            if row.gone {
-                if retention.tombstone_is_over(ended) {
-                    let mut removing = self.asking("remove");
-                    removing.number(row.slot as f64);
-                    orders.push(removing);
+            let mut order = self.asking("swap");
+            match row::reap(&mut order, &row, retention) {
+                Due::Nothing => continue,
+                Due::Tombstone => reaped.entries += 1,
+                Due::Removal => {
+                    order = self.asking("remove");
+                    order.number(row.slot as f64);
                     reaped.tombstones += 1;
                 }
-            } else if retention.entry_is_over(ended)
-                && let Some(burying) = self.burying(&row, &mut entry, Flush::Normal)
-            {
-                orders.push(burying);
-                reaped.entries += 1;
             }
+            orders.push(order);
         }
         (orders, reaped)
     }
+}
+
+fn whole(row: &Row<'_>) -> Result<Box<Entry>, JournalError> {
+    let entry = row.entry();
+    entry.map_err(|error| JournalError::unreadable(row.slot, error))
 }
 
 fn listing(rows: &[u8], query: &Query, reference: Option<Reference>) -> Listing {
@@ -309,13 +258,19 @@ impl Journal for BrowserJournal {
     }
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
-        let asked = wait(&self.0.adding(&entry));
+        let mut adding = self.0.asking("add");
+        row::add(&mut adding, &entry);
+        let asked = wait(&adding);
         Box::pin(async move { Ok(self.0.begun(&entry, &asked.await?)) })
     }
 
     fn record(&self, write: Write) -> BoxFuture<'_, Result<Receipt, JournalError>> {
         let fits = write.progress.revision == write.expected.revision + 1;
-        let asked = fits.then(|| wait(&self.0.recording(&write)));
+        let asked = fits.then(|| {
+            let mut swapping = self.0.asking("swap");
+            row::swap(&mut swapping, &write);
+            wait(&swapping)
+        });
         Box::pin(async move {
             let swapped = match asked {
                 Some(asked) => said(&asked.await?).flag(),
@@ -337,7 +292,7 @@ impl Journal for BrowserJournal {
             if values.is_empty() {
                 return Ok(None);
             }
-            Ok(Some(*Row::read(&mut values).whole()?))
+            Ok(Some(*whole(&Row::read(&mut values))?))
         })
     }
 
@@ -379,9 +334,11 @@ impl Journal for BrowserJournal {
                 return Ok(());
             }
             let row = Row::read(&mut values);
-            let burying = self.0.burying(&row, &mut *row.whole()?, Flush::Full);
-            let asked = wait(&burying.ok_or_else(|| JournalError::not_settled(&key))?);
-            asked.await.map(drop)
+            let mut burying = self.0.asking("swap");
+            if !row::bury(&mut burying, &mut *whole(&row)?, Flush::Full) {
+                return Err(JournalError::not_settled(&key));
+            }
+            wait(&burying).await.map(drop)
         })
     }
 

@@ -154,19 +154,20 @@ pub fn settle(progress: &Progress, happened: bool, note: &str) -> Option<Progres
 }
 
 fn close_by_hand(progress: &Progress, phase: Phase, note: &str) -> Option<Progress> {
-    (!progress.phase.is_settled()).then(|| Progress {
-        phase,
-        owner: Owner::NONE,
-        note: Some(note.into()),
-        ..step(progress)
-    })
+    if progress.phase.is_settled() {
+        return None;
+    }
+    let mut new = step(progress);
+    new.phase = phase;
+    new.owner = Owner::NONE;
+    new.note = Some(note.into());
+    Some(new)
 }
 
 /// The next revision, still unchanged. The epoch counts up too: whoever drives it is cut off.
 fn step(progress: &Progress) -> Progress {
-    Progress {
-        revision: progress.revision + 1,
-        epoch: progress.epoch + 1,
-        ..progress.clone()
-    }
+    let mut new = progress.clone();
+    new.revision += 1;
+    new.epoch += 1;
+    new
 }

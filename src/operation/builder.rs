@@ -1,35 +1,25 @@
 //! Describing an operation, with every mistake named at once, and making it durable.
 
 use super::Operation;
-use crate::client::{Client, is_credential, is_framing};
-use crate::entry::{Entry, Frozen, Kept, Progress, WindowSource};
-use crate::error::{Error, ErrorKind};
-use crate::fingerprint::Fingerprint;
-use crate::journal::{Begun, Damaged, Tombstone};
-use crate::key::{Key, Reference};
-use crate::machine::may_have_left;
-use crate::message::{Headers, Method, place_of};
+use super::draft::{Draft, check_join, ended_long_ago, unreadable};
+use crate::client::Client;
+use crate::error::Error;
+use crate::journal::Begun;
+use crate::key::Reference;
+use crate::message::Method;
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
-use crate::seal::{Body, Keeper, Part};
+use crate::seal::Body;
 use crate::seam::BoxFuture;
 #[cfg(feature = "planted")]
 use crate::{
     client::Inner,
+    entry::{Entry, Frozen},
     journal::{JournalError, Query},
 };
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The longest name of an action.
-const MAX_INTENT: usize = 512;
-/// Headers that are frozen with a request but do not make it another one: a new release of the
-/// program, or a new trace, asks for the same thing.
-const INCIDENTAL: [&str; 3] = ["user-agent", "x-correlation-id", "x-request-id"];
-/// The largest body that a journal takes.
-const MAX_BODY: usize = 16 * 1024 * 1024;
 
 /// Describes an operation; [`begin`](OperationBuilder::begin) makes it durable.
 ///
@@ -54,49 +44,16 @@ const MAX_BODY: usize = 16 * 1024 * 1024;
 #[must_use = "an operation does nothing until it is begun and sent"]
 pub struct OperationBuilder {
     client: Client,
-    intent: Box<str>,
     previous: Option<Reference>,
-    even_if_unresolved: bool,
-    method: Option<Method>,
-    url: Box<str>,
-    headers: Headers,
-    body: Vec<u8>,
-    identity: Option<Vec<u8>>,
-    adopted: Option<Key>,
-    window: Option<Duration>,
-    profile: Profile,
-    keep: Option<Body>,
-    keyed: bool,
-    complete: Complete,
-    problems: Vec<String>,
+    draft: Draft,
 }
 
 impl OperationBuilder {
     pub(crate) fn new(client: Client, intent: &str) -> Self {
-        let mut problems = Vec::new();
-        if intent.is_empty() || intent.len() > MAX_INTENT || intent.chars().any(char::is_control) {
-            problems.push(format!(
-                "the intent must be 1 to {MAX_INTENT} bytes without control characters"
-            ));
-        }
-        let profile = client.0.profiles.first().cloned().unwrap_or_default();
         OperationBuilder {
+            draft: Draft::new(&client.0.settings, intent),
             client,
-            intent: intent.into(),
             previous: None,
-            even_if_unresolved: false,
-            method: None,
-            url: "".into(),
-            headers: Headers::new(),
-            body: Vec::new(),
-            identity: None,
-            adopted: None,
-            window: None,
-            profile,
-            keep: None,
-            keyed: true,
-            complete: Complete::Status,
-            problems,
         }
     }
 
@@ -130,35 +87,25 @@ impl OperationBuilder {
 
     /// A request whose method is a text. GET and HEAD are refused: they need no key.
     pub fn method(mut self, method: &str, url: &str) -> Self {
-        match Method::parse(method) {
-            Ok(method) => self.request(method, url),
-            Err(invalid) => {
-                self.problems.push(invalid.to_string());
-                self.url = url.into();
-                self
-            }
-        }
+        self.draft.method(method, url);
+        self
     }
 
     fn request(mut self, method: Method, url: &str) -> Self {
-        self.method = Some(method);
-        self.url = url.into();
-        self.keyed = matches!(method, Method::Post | Method::Patch);
+        self.draft.request(method, url);
         self
     }
 
     /// Sends the key with a PUT or DELETE too.
     pub fn with_key(mut self) -> Self {
-        self.keyed = true;
+        self.draft.keyed = true;
         self
     }
 
     /// A header line that is frozen with the request. Credentials do not belong here: give them to
     /// [`ClientBuilder::credentials`](crate::ClientBuilder::credentials).
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        if let Err(invalid) = self.headers.push(name, value) {
-            self.problems.push(invalid.to_string());
-        }
+        self.draft.header(name, value);
         self
     }
 
@@ -169,7 +116,8 @@ impl OperationBuilder {
         match sorted_json(value) {
             Ok(bytes) => self.body(bytes, "application/json"),
             Err(error) => {
-                self.problems
+                self.draft
+                    .problems
                     .push(format!("the body cannot be written as JSON: {error}"));
                 self
             }
@@ -178,10 +126,7 @@ impl OperationBuilder {
 
     /// A body as it is. It is compared byte for byte when the operation is begun again.
     pub fn body(mut self, bytes: impl Into<Vec<u8>>, content_type: &str) -> Self {
-        self.body = bytes.into();
-        if self.headers.get("content-type").is_none() {
-            self = self.header("content-type", content_type);
-        }
+        self.draft.body(bytes.into(), content_type);
         self
     }
 
@@ -203,8 +148,8 @@ impl OperationBuilder {
     #[cfg(feature = "json")]
     pub fn fingerprint_over<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
         match sorted_json(value) {
-            Ok(bytes) => self.identity = Some(bytes),
-            Err(error) => self.problems.push(format!(
+            Ok(bytes) => self.draft.identity = Some(bytes),
+            Err(error) => self.draft.problems.push(format!(
                 "what identifies the request cannot be written as JSON: {error}"
             )),
         }
@@ -224,22 +169,19 @@ impl OperationBuilder {
     /// # Ok(()) }
     /// ```
     pub fn adopt_key(mut self, inbound: &str) -> Self {
-        match Key::adopt(inbound) {
-            Ok(key) => self.adopted = Some(key),
-            Err(invalid) => self.problems.push(invalid.to_string()),
-        }
+        self.draft.adopt_key(inbound);
         self
     }
 
     /// How long the server remembers the key, if that is known better than by the profile.
     pub fn window(mut self, window: Duration) -> Self {
-        self.window = Some(window);
+        self.draft.window = Some(window);
         self
     }
 
     /// How this server speaks the contract, if not as the client's default.
     pub fn profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
+        self.draft.profile = profile;
         self
     }
 
@@ -256,29 +198,26 @@ impl OperationBuilder {
     /// # Ok(()) }
     /// ```
     pub fn complete_with_body(mut self) -> Self {
-        self.complete = Complete::Body;
+        self.draft.complete = Complete::Body;
         self
     }
 
     /// The same by a header that every success carries, such as `x-order-id`, where there may be no
     /// body. A page sees the headers of another origin only if the server exposes them.
     pub fn complete_with_header(mut self, name: &str) -> Self {
-        match Headers::new().push(name, "x") {
-            Ok(()) => self.complete = Complete::Header(name.to_ascii_lowercase().into()),
-            Err(invalid) => self.problems.push(invalid.to_string()),
-        }
+        self.draft.complete_with_header(name);
         self
     }
 
     /// What the journal keeps of the body and the answer, if not the client's default.
     pub fn keep(mut self, keep: Body) -> Self {
-        self.keep = Some(keep);
+        self.draft.keep = Some(keep);
         self
     }
 
     /// Repeats an operation although its outcome is unknown. **It may then happen twice.**
     pub fn even_if_unresolved(mut self) -> Self {
-        self.even_if_unresolved = true;
+        self.draft.even_if_unresolved = true;
         self
     }
 
@@ -296,24 +235,16 @@ impl OperationBuilder {
     }
 
     async fn commit(mut self) -> Result<Operation, Error> {
-        let generation = self.take_over_previous().await?;
-        self.check()?;
+        if let Some(reference) = self.previous {
+            let previous = self.client.get(reference).await?;
+            self.draft
+                .repeat(&previous.entry(), &self.client.0, || previous.body())?;
+        }
         let inner = Arc::clone(&self.client.0);
-        inner.check_origin(&self.url)?;
-        let (frozen, body) = self.freeze(generation)?;
         let now = inner.clock.now().wall;
-        let source = match self.window {
-            Some(_) => WindowSource::Operation,
-            None if self.profile.window_is_assumed() => WindowSource::Assumed,
-            None => WindowSource::Profile,
-        };
-        let window = self.effective_window();
-        let progress = Progress::ready(inner.journal.owner(), now, window, source);
-        let mut entry = Entry {
-            slot: 0,
-            frozen: Arc::new(frozen),
-            progress,
-        };
+        let (mut entry, body) =
+            self.draft
+                .freeze(&inner, inner.journal.owner(), now, &*inner.dice)?;
         #[cfg(feature = "planted")]
         let planted = planted_begin(&inner, &mut entry).await;
         #[cfg(not(feature = "planted"))]
@@ -336,257 +267,16 @@ impl OperationBuilder {
                 inner.flights.hold(entry.key());
                 Ok(Operation::begun(self.client, entry, receipt, body))
             }
-            Begun::Exists(existing) => self.join(*existing, &entry),
+            Begun::Exists(existing) => {
+                check_join(&existing, &entry.frozen, self.draft.adopted.is_some())?;
+                let operation = Operation::found(self.client, *existing);
+                // The caller may just have supplied what the journal does not keep.
+                let _ = operation.supply_body(&self.draft.body);
+                Ok(operation)
+            }
             Begun::Tombstone(tombstone) => Err(ended_long_ago(&tombstone)),
-            Begun::Damaged(damaged) => Err(unreadable(&self.intent, &damaged)),
+            Begun::Damaged(damaged) => Err(unreadable(&self.draft.intent, &damaged)),
         }
-    }
-
-    /// For a repeat: which generation it is, and what of the previous request it takes over.
-    async fn take_over_previous(&mut self) -> Result<u32, Error> {
-        let Some(reference) = self.previous else {
-            return Ok(0);
-        };
-        let previous = self.client.get(reference).await?;
-        let entry = previous.entry();
-        if !entry.progress.phase.is_settled() && !self.even_if_unresolved {
-            return Err(Error::new(
-                ErrorKind::PreviousUnresolved,
-                "the outcome of the operation to repeat is unknown, so it may happen twice; settle it \
-                 first, or say `even_if_unresolved`",
-            )
-            .about(reference)
-            .after(entry.progress.attempts, may_have_left(&entry.progress)));
-        }
-        self.intent = entry.frozen.intent.clone();
-        if self.method.is_none() {
-            let sent = previous.body().map_err(|error| match error.kind() {
-                ErrorKind::BodyNeeded => Error::new(
-                    ErrorKind::BodyNeeded,
-                    "the journal does not keep the body of the operation to repeat; give the repeat \
-                     its request again",
-                )
-                .about(reference),
-                _ => error,
-            })?;
-            self.profile = self.client.0.profile_of(&entry)?;
-            self.body = without_key(&sent, &entry, &self.profile);
-            self.method = Some(entry.frozen.method);
-            self.url = entry.frozen.url.clone();
-            self.headers = entry.frozen.headers.clone();
-            self.complete = entry.frozen.complete.clone();
-            self.keyed = entry.frozen.key_line.is_some() || *sent != *self.body;
-            self.keep = self.keep.or(Some(Keeper::mode_of(&entry.frozen.body)));
-            if entry.progress.window_source == WindowSource::Operation {
-                self.window = self.window.or(Some(entry.progress.window));
-            }
-        }
-        Ok(entry.frozen.generation + 1)
-    }
-
-    fn effective_window(&self) -> Duration {
-        self.window
-            .unwrap_or_else(|| self.profile.window_for(&self.url))
-    }
-
-    fn check(&mut self) -> Result<(), Error> {
-        let window = self.effective_window();
-        let problems = &mut self.problems;
-        if self.method.is_none() && problems.is_empty() {
-            problems.push("no request was given; call `post(url)` or one of its like".into());
-        }
-        for (name, _) in self.headers.iter() {
-            if is_credential(name) {
-                problems.push(format!(
-                    "the header {name} looks like a credential, which the journal must not hold; \
-                     give it to the client's `credentials`"
-                ));
-            } else if is_framing(name) {
-                problems.push(format!(
-                    "the header {name} is the transport's to set; remove it"
-                ));
-            } else if !self
-                .client
-                .0
-                .kept_headers
-                .iter()
-                .any(|kept| **kept == *name)
-            {
-                problems.push(format!(
-                    "the header {name} is not on the list of those that the journal may keep, and \
-                     every attempt must be the same; allow it with the client's `keep_header`"
-                ));
-            }
-        }
-        problems.extend(
-            self.profile
-                .check_headers(&self.headers)
-                .err()
-                .map(|e| e.to_string()),
-        );
-        if self.body.len() > MAX_BODY {
-            problems.push(format!(
-                "the body has {} bytes; a journal takes {MAX_BODY}: upload it elsewhere and send a \
-                 link",
-                self.body.len()
-            ));
-        }
-        problems.extend(self.client.0.policy.problems(window));
-        let name = self.profile.name();
-        if !self.client.0.knows_profile(name) {
-            problems.push(format!(
-                "the client does not know the profile {name}, so a later run could not resume this; \
-                 give it to the client's builder with `profile`"
-            ));
-        }
-        // With PUT and DELETE a key is the caller's own wish.
-        if let (Some(method @ (Method::Post | Method::Patch)), true) = (self.method, self.keyed)
-            && self.profile.knows_keys()
-            && !self.profile.methods().contains(&method)
-        {
-            problems.push(format!(
-                "{} takes no key with {method}",
-                self.profile.name()
-            ));
-        }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::InvalidRequest, problems.join("; ")))
-    }
-
-    fn freeze(&self, generation: u32) -> Result<(Frozen, Arc<[u8]>), Error> {
-        let invalid = |why: String| Error::new(ErrorKind::InvalidRequest, why);
-        let inner = &self.client.0;
-        let key = self
-            .adopted
-            .clone()
-            .unwrap_or_else(|| Key::from_random(inner.dice.key_bytes()));
-        let method = self.method.unwrap_or(Method::Post);
-        let mut key_line = None;
-        let mut body: Arc<[u8]> = self.body.as_slice().into();
-        if self.keyed {
-            self.profile
-                .check_key(&key, &self.url)
-                .map_err(|e| invalid(e.to_string()))?;
-            let line = self
-                .profile
-                .wire_key(&key)
-                .map_err(|e| invalid(e.to_string()))?;
-            key_line = line.map(|(name, value)| (name.into(), value.into()));
-            if self.profile.key_is_in_body() {
-                let placed = self.profile.place_in_body(&self.body, &key);
-                body = placed.map_err(|e| invalid(e.to_string()))?.into();
-            }
-        }
-        let identity = self.identity.as_ref().unwrap_or(&self.body);
-        let mut headers = self.headers.clone();
-        if crate::planted::is(23) {
-            let _ = headers.push("authorization", "Bearer planted");
-        }
-        let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
-        let mut frozen = Frozen {
-            key,
-            scope: inner.scope.clone(),
-            intent: self.intent.clone(),
-            generation,
-            method,
-            url: self.url.clone(),
-            headers,
-            key_line,
-            body: Kept::NotKept,
-            body_digest: Sha256::digest(&body).into(),
-            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
-            profile: self.profile.name().into(),
-            begun_at: inner.clock.now().wall,
-            complete: self.complete.clone(),
-        };
-        let keep = self.keep.unwrap_or(inner.body);
-        frozen.body = inner
-            .keeper
-            .keep(keep, &body, &frozen, Part::Body, || inner.nonce())?;
-        Ok((frozen, body))
-    }
-
-    /// This intent is taken: the same action if the request is the same, else a mistake.
-    fn join(self, existing: Entry, wanted: &Entry) -> Result<Operation, Error> {
-        let (old, new) = (&existing.frozen, &wanted.frozen);
-        let sent = may_have_left(&existing.progress);
-        let refuse = |what: String| {
-            Error::new(ErrorKind::FingerprintMismatch, what)
-                .about(old.key.reference())
-                .after(existing.progress.attempts, sent)
-        };
-        if old.fingerprint != new.fingerprint {
-            return Err(refuse(format!(
-                "the intent {} is taken by another request: {} {} {} there, {} {} {} here. Nothing \
-                 was sent for this one; use another intent, or `repeat` for a deliberate repeat",
-                old.intent,
-                old.method,
-                crate::message::without_query(&old.url),
-                old.fingerprint,
-                new.method,
-                crate::message::without_query(&new.url),
-                new.fingerprint,
-            )));
-        }
-        if self.adopted.is_some_and(|adopted| adopted != old.key) {
-            return Err(refuse(format!(
-                "the intent {} was begun under another key than the one to adopt; nothing was sent",
-                old.intent
-            )));
-        }
-        let operation = Operation::found(self.client, existing);
-        // The caller may just have supplied what the journal does not keep.
-        let _ = operation.supply_body(&self.body);
-        Ok(operation)
-    }
-}
-
-/// The body as the caller gave it, without a key that the profile placed inside.
-fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
-    if profile.key_header().is_some() {
-        return body.to_vec();
-    }
-    let text = String::from_utf8_lossy(body);
-    let key = entry.key().as_str();
-    let after = place_of(&text, key).and_then(|at| text.get(at + key.len()..));
-    let Some(rest) = after else {
-        return body.to_vec();
-    };
-    let rest = rest.trim_start_matches('"').trim_start();
-    let rest = rest.strip_prefix(',').unwrap_or(rest);
-    format!("{{{rest}").into_bytes()
-}
-
-fn ended_long_ago(tombstone: &Tombstone) -> Error {
-    Error::new(
-        ErrorKind::Tombstone,
-        format!(
-            "the intent {} was used before and ended ({}); its answer is no longer kept and nothing \
-             was sent now. Use another intent for a new action",
-            tombstone.intent, tombstone.phase
-        ),
-    )
-    .about(tombstone.key.reference())
-    .after(1, true)
-}
-
-fn unreadable(intent: &str, damaged: &Damaged) -> Error {
-    let error = Error::new(
-        ErrorKind::Damaged,
-        format!(
-            "the intent {intent} was begun before, as entry {}, which cannot be read: {}. Nothing \
-             was sent now, but it may have been then; keep the journal and find out from the server \
-             before doing it under another intent",
-            damaged.slot, damaged.error
-        ),
-    )
-    .caused_by(damaged.error)
-    .after(0, true);
-    match &damaged.key {
-        Some(key) => error.about(key.reference()),
-        None => error,
     }
 }
 
@@ -627,11 +317,11 @@ impl fmt::Debug for OperationBuilder {
     /// Without the body and the query: they are nobody's business.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OperationBuilder")
-            .field("intent", &self.intent)
-            .field("method", &self.method)
-            .field("url", &crate::message::without_query(&self.url))
-            .field("headers", &self.headers)
-            .field("profile", &self.profile)
+            .field("intent", &self.draft.intent)
+            .field("method", &self.draft.method)
+            .field("url", &crate::message::without_query(&self.draft.url))
+            .field("headers", &self.draft.headers)
+            .field("profile", &self.draft.profile)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@
 mod date;
 
 use super::backoff::share;
-use crate::message::Headers;
+use crate::message::{Headers, around};
 use crate::time::Timestamp;
 use date::date;
 use std::time::Duration;
@@ -81,14 +81,14 @@ pub fn rate_limit(headers: &Headers) -> Option<Duration> {
 /// How long until a quota refills, if nothing is left of it. The outer `None`: it is malformed.
 fn refill(item: &str) -> Option<Option<Duration>> {
     let (name, mut rest) = divided(item, b';')?;
-    if !is_item(name.trim()) {
+    if !is_item(name.trim_ascii()) {
         return None;
     }
     let (mut left, mut reset) = (None, None);
     while let Some(parameters) = rest {
         let (part, after) = divided(parameters, b';')?;
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        match name.trim() {
+        let (name, value) = around(part, b'=').unwrap_or((part, ""));
+        match name.trim_ascii() {
             "r" => left = Some(digits(value)?),
             "t" => reset = Some(Duration::from_secs(digits(value)?)),
             _ => {}

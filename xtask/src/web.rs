@@ -116,6 +116,8 @@ fn flags() -> Result<Vec<String>, String> {
         "-Cllvm-args=-disable-machine-licm",
         "-Cllvm-args=-disable-lsr",
         "-Clink-arg=-zstack-size=262144",
+        // Only bytes and numbers cross: no table of the page's objects is needed.
+        "-Ctarget-feature=-reference-types",
     ] {
         flags.push(choice.into());
     }

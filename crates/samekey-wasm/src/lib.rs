@@ -1,5 +1,5 @@
-//! The bindings under the npm package: plain values in, plain values out. What people use, options and
-//! their defaults, errors and outcomes, is made of them in `pkg/src`.
+//! The bindings under the npm package: one function of bytes. What people use, options and their defaults,
+//! errors and outcomes, is made of it in `pkg/src`.
 #![cfg(target_arch = "wasm32")]
 #![forbid(unsafe_code)]
 
@@ -8,9 +8,12 @@ static HEAP: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocato
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
-#[cfg(not(feature = "conformance"))]
-mod given;
-#[cfg(not(feature = "conformance"))]
-pub mod raw;
-#[cfg(not(feature = "conformance"))]
-mod told;
+
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// What the package asks, and the answer: see [`samekey::platform::page`].
+#[wasm_bindgen]
+#[must_use]
+pub fn call(given: &[u8]) -> Vec<u8> {
+    samekey::platform::page::call(given)
+}

@@ -60,7 +60,7 @@ const settled = (request) =>
   });
 
 /** A row as Rust reads it. */
-const told = ({ slot, name, key, frozen, progress, revision, gone }) => [slot, name, key, frozen, progress, revision, gone];
+export const told = ({ slot, name, key, frozen, progress, revision, gone }) => [slot, name, key, frozen, progress, revision, gone];
 
 /** The owners that this page made, and whether they live: the browser's word on them lags behind. */
 const own = new Map();
@@ -79,7 +79,7 @@ class Store {
   async add(name, key, frozen, progress, open, released, ours, leash) {
     const added = this.create({ name, key, frozen, progress, revision: 1, open: open ? 1 : undefined, gone: false });
     const letGo = (found) => found.key || this.swap(found, key, 1, ours, undefined, released, true, false, false);
-    leash.signal.onabort = () => void added.then(letGo).catch(() => {});
+    if (leash) leash.signal.onabort = () => void added.then(letGo).catch(() => {});
     const found = await added;
     return found.key ? told(found) : found;
   }
@@ -453,12 +453,15 @@ const openers = {
   },
 };
 
+/** Opens the store of this kind and name. */
+export const open = (kind, name) => openers[kind](name);
+
 /** Open stores by the number that Rust knows them by. */
 const stores = [];
 
-export const ask = asking(async (leash, what, which, ...values) => {
+export const ask = /* @__PURE__ */ asking(async (leash, what, which, ...values) => {
   if (!openers[what]) return stores[which][what](...values, leash);
-  const opening = openers[what](which);
+  const opening = open(what, which);
   leash.signal.onabort = () => void opening.then((store) => store.close()).catch(() => {});
   const store = await opening;
   return [stores.push(store) - 1, store.grade, store.owner];

@@ -2,7 +2,8 @@
 
 use super::page;
 use crate::machine::{Permit, Probe};
-use crate::message::{Content, Failure, FailureKind, Headers, Response, Sent};
+use crate::message::{Failure, Response};
+use crate::platform::page::answered;
 use crate::seam::BoxFuture;
 use crate::seam::border::{Pack, Values};
 use crate::time::millis;
@@ -107,61 +108,11 @@ impl FetchTransport {
             asked.text(value);
         }
         let exchanged = page::start(&asked);
-        Box::pin(async move { answered(&exchanged.await) })
+        Box::pin(async move {
+            let answer = exchanged.await;
+            let mut values = Values::new(&answer);
+            values.flag();
+            answered(&mut values)
+        })
     }
-}
-
-fn answered(answer: &[u8]) -> Result<Response, Failure> {
-    let mut values = Values::new(answer);
-    let (_, failure) = (values.flag(), values.number());
-    if failure != 0.0 {
-        return Err(failed(failure as u32, values.text()));
-    }
-    let status = values.number() as u16;
-    let content = match (values.optional_bytes(), values.flag()) {
-        (Some(body), _) => Content::Whole(body.into()),
-        (None, true) => Content::TooLarge,
-        (None, false) => Content::Lost,
-    };
-    let mut headers = Headers::new();
-    while !values.is_empty() {
-        // Nothing that came through the browser is refused.
-        let _ = headers.push(values.text(), values.text());
-    }
-    Ok(Response {
-        status,
-        headers,
-        content,
-    })
-}
-
-fn failed(failure: u32, detail: &str) -> Failure {
-    let (kind, sent, why) = match failure {
-        1 => (
-            FailureKind::WindowClosed,
-            Sent::No,
-            "the window closed before the request could leave",
-        ),
-        2 => (
-            FailureKind::Timeout,
-            Sent::Maybe,
-            "no answer in the time of an attempt",
-        ),
-        4 => (
-            FailureKind::OpaqueRedirect,
-            Sent::Maybe,
-            "the server redirects, and the browser does not say where to",
-        ),
-        5 => (
-            FailureKind::BadHead,
-            Sent::Maybe,
-            "the answer was cut off in its head, so that not even its status is known",
-        ),
-        // It does not say why: a network error, or a server that does not allow this page (CORS).
-        _ => {
-            let why = ["the browser reports no more than: ", detail].concat();
-            return Failure::new(FailureKind::Fetch, Sent::Maybe, why);
-        }
-    };
-    Failure::new(kind, sent, why)
 }

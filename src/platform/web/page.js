@@ -13,7 +13,7 @@ const [ANSWERED, WINDOW_CLOSED, TIMEOUT, UNKNOWN, OPAQUE_REDIRECT, BAD_HEAD] = [
 
 let outliving = 0;
 
-const sleep = ({ signal }, wait) =>
+export const sleep = ({ signal }, wait) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, Math.min(wait, FOREVER));
     signal.onabort = () => clearTimeout(timer);
@@ -54,7 +54,7 @@ async function read(answer) {
 
 /** Sends once. Redirects are not followed; `limit` bounds it, answer included, and it does not begin after
  * `notAfter`, by the page's clock. */
-async function exchange(leash, method, url, sent, credentials, limit, notAfter, ...lines) {
+export async function exchange(leash, method, url, sent, credentials, limit, notAfter, ...lines) {
   const { signal } = leash;
   const headers = {};
   for (let i = 0; i < lines.length; i += 2) headers[lines[i]] = lines[i + 1];
@@ -80,7 +80,7 @@ async function exchange(leash, method, url, sent, credentials, limit, notAfter, 
 
 const doers = { sleep, exchange };
 
-export const ask = asking((leash, what, ...values) => doers[what](leash, ...values));
+export const ask = /* @__PURE__ */ asking((leash, what, ...values) => doers[what](leash, ...values));
 
 /** 16 bytes that nobody can guess, if the browser has any. */
 export function random() {

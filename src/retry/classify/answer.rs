@@ -477,7 +477,7 @@ pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
 /// The body's media type without its parameters, in lower case.
 fn media_type(response: &Response) -> String {
     let value = response.headers.get("content-type").unwrap_or_default();
-    before(value, b";").trim().to_ascii_lowercase()
+    before(value, b";").trim_ascii().to_ascii_lowercase()
 }
 
 fn problem_type(response: &Response) -> Option<String> {

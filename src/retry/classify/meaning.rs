@@ -105,9 +105,9 @@ fn problem(response: &Response) -> Option<Meaning> {
 
 /// Whether a problem's type ends in a name that only problems of keys have.
 fn is_kind(text: &str) -> bool {
-    let last = text.rsplit(['/', '#', ':']).next().unwrap_or_default();
+    let mark = text.bytes().rposition(|byte| b"/#:".contains(&byte));
     matches!(
-        last,
+        text.get(mark.map_or(0, |at| at + 1)..).unwrap_or_default(),
         "key reused" | "in flight" | "key missing" | "key invalid" | "key required"
     )
 }

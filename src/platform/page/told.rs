@@ -1,28 +1,19 @@
 //! Outcomes, errors and updates as plain values; `pkg/src/told.ts` names them.
 
-use samekey::platform::web::border::Pack;
-use samekey::{Error, ErrorKind, Operation, Outcome, Phase, Update};
+use crate::entry::{Entry, Phase};
+use crate::error::{Error, ErrorKind};
+use crate::outcome::Outcome;
+use crate::seam::values::Pack;
+use crate::time::Timestamp;
 
-/// What a call tells the package.
-pub(crate) type Answer = Result<Pack, Pack>;
-
-fn optional(pack: &mut Pack, number: Option<f64>) {
-    match number {
-        Some(number) => pack.number(number),
-        None => pack.nothing(),
+pub(super) fn optional(told: &mut Pack, time: Option<Timestamp>) {
+    match time {
+        Some(time) => told.number(time.as_millis() as f64),
+        None => told.nothing(),
     }
 }
 
-/// A mistake in the options themselves.
-pub(crate) fn mistake(message: &str) -> Pack {
-    let mut told = Pack::of("invalid-configuration");
-    told.nothing();
-    told.text(message);
-    told
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "as `map_err` wants it")]
-pub(crate) fn fail(error: Error) -> Pack {
+pub(super) fn trouble(told: &mut Pack, error: &Error) {
     let (mut reason, mut until) = (None, None);
     let kind = match error.kind() {
         ErrorKind::InvalidRequest => "invalid-request",
@@ -38,7 +29,7 @@ pub(crate) fn fail(error: Error) -> Pack {
             "attention"
         }
         ErrorKind::Deferred(time) => {
-            until = Some(time.as_millis() as f64);
+            until = Some(time);
             "deferred"
         }
         ErrorKind::NotApplied => "not-applied",
@@ -55,22 +46,21 @@ pub(crate) fn fail(error: Error) -> Pack {
         }
         ErrorKind::Damaged => "damaged",
         ErrorKind::PreviousUnresolved => "previous-unresolved",
-        _ => "locked",
+        ErrorKind::Locked => "locked",
     };
-    let mut told = Pack::of(kind);
+    told.text(kind);
     told.optional(reason);
     told.text(&error.to_string());
     let reference = error.reference().map(|reference| reference.to_string());
     told.optional(reference.as_deref());
-    optional(&mut told, until);
+    optional(told, until);
     told.number(f64::from(error.attempts()));
     told.flag(error.is_unresolved());
     told.flag(error.nothing_was_sent());
-    told
 }
 
-pub(crate) fn outcome(outcome: &Outcome) -> Pack {
-    let mut told = Pack::of(outcome.phase().name());
+pub(super) fn outcome(told: &mut Pack, outcome: &Outcome) {
+    told.text(outcome.phase().name());
     told.number(f64::from(outcome.status()));
     match outcome.body() {
         Some(body) => told.bytes(body),
@@ -87,52 +77,12 @@ pub(crate) fn outcome(outcome: &Outcome) -> Pack {
         told.text(name);
         told.text(value);
     }
-    told
 }
 
-pub(crate) fn update(update: &Update) -> Pack {
-    let (mut attempted, mut waits, mut why, mut when) = (None, None, None, None);
-    let state = match update {
-        Update::Sending { attempt } => {
-            attempted = Some(f64::from(*attempt));
-            "sending"
-        }
-        Update::Waiting {
-            attempt,
-            wait,
-            reason,
-        } => {
-            attempted = Some(f64::from(*attempt));
-            waits = Some(wait.as_millis() as f64);
-            why = Some(&**reason);
-            "waiting"
-        }
-        Update::Polling => "polling",
-        Update::Joined => "joined",
-        Update::Deferred { until } => {
-            when = Some(until.as_millis() as f64);
-            "deferred"
-        }
-        Update::Settled(phase) => phase.name(),
-        Update::Attention(reason) => {
-            why = Some(reason.name());
-            "attention"
-        }
-        _ => "unknown",
-    };
-    let mut told = Pack::of(state);
-    optional(&mut told, attempted);
-    optional(&mut told, waits);
-    told.optional(why);
-    optional(&mut told, when);
-    told
-}
-
-/// What a handle knows, for a list.
-pub(crate) fn summary(operation: &Operation) -> Pack {
-    let entry = operation.entry();
+/// What an entry says, for a list.
+pub(super) fn summary(told: &mut Pack, entry: &Entry) {
     let (frozen, progress) = (&entry.frozen, &entry.progress);
-    let mut told = Pack::of(&entry.reference().to_string());
+    told.text(&entry.reference().to_string());
     told.text(entry.key().as_str());
     told.text(&frozen.intent);
     told.text(&frozen.url);
@@ -146,13 +96,6 @@ pub(crate) fn summary(operation: &Operation) -> Pack {
     told.number(frozen.begun_at.as_millis() as f64);
     told.flag(progress.maybe_applied);
     told.flag(progress.phase.is_unfinished());
-    told.text(operation.grade().name());
-    optional(
-        &mut told,
-        progress.not_before.map(|until| until.as_millis() as f64),
-    );
+    optional(told, progress.not_before);
     told.optional(progress.recent.last().map(|last| &*last.reason));
-    let damage = operation.damage().map(|damage| damage.to_string());
-    told.optional(damage.as_deref());
-    told
 }

@@ -105,6 +105,13 @@ mod tests {
         date(text).map(Timestamp::as_millis)
     }
 
+    #[test]
+    fn the_first_year_of_two_digits_is_1970_and_the_last_2069() {
+        assert_eq!(read("Thursday, 01-Jan-70 00:00:07 GMT"), Some(7_000));
+        let last = "Tuesday, 31-Dec-69 23:59:59 GMT";
+        assert!(read(last).is_some() && read(last) == expected(last));
+    }
+
     proptest! {
         #[test]
         fn every_second_until_the_year_9999_is_read_as_a_general_reader_reads_it(seconds in 0u64..253_402_300_800) {

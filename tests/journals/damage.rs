@@ -474,6 +474,30 @@ async fn a_settled_entry_in_a_state_that_nobody_writes_is_shown_as_damage() {
     }
 }
 
+/// Two of 20,000 flipped bits hid an entry so: the sign of a moment.
+#[tokio::test]
+async fn an_entry_that_was_begun_before_1970_is_shown_as_damage() {
+    let folder = folder();
+    let path = folder.path().join("j");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let begun = journal.begin(sample(journal.owner(), "ann", "a", 0)).await;
+    assert!(matches!(begun, Ok(Begun::Created(_))));
+    drop(journal);
+    let plain = rusqlite::Connection::open(&path).unwrap();
+    let changed = plain.execute("UPDATE entries SET begun = begun - (1 << 47)", []);
+    assert_eq!(changed, Ok(1));
+    drop(plain);
+    let journal = SqliteJournal::open(&path).unwrap();
+    for since in [None, Some(samekey::Timestamp::from_millis(1))] {
+        let query = Query {
+            since,
+            ..Query::default()
+        };
+        let listing = journal.list(query).await.unwrap();
+        assert_eq!(listing.damaged.len(), 1, "since {since:?}");
+    }
+}
+
 /// A progress as a later release might write it.
 fn of_format_9(entry: &Entry) -> Vec<u8> {
     let mut bytes = vec![9, 1, 2, 3];

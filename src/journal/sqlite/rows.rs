@@ -315,7 +315,9 @@ pub(super) fn listing(select: Select) -> String {
     format!("{from} WHERE {group} AND {FILTER}")
 }
 
-const FILTER: &str = "entries.slot > ?1 AND (?2 IS NULL OR scope = ?2) AND begun >= ?3
+/// Nothing was begun before 1970: that is damage, and damage is shown.
+const FILTER: &str =
+    "entries.slot > ?1 AND (?2 IS NULL OR scope = ?2) AND (begun >= ?3 OR begun < 0)
     ORDER BY entries.slot LIMIT ?4";
 
 /// Entries by query.

@@ -46,6 +46,7 @@ export class Client {
   ) {
     this.grade = core.grade;
     this.scope = core.scope;
+    core.takeUp = (held) => this.handles([held])[0]!.send();
     // In Node an open channel would keep the program alive.
     (channel as unknown as { unref?: () => void } | undefined)?.unref?.();
     channel?.addEventListener("message", ({ data }: MessageEvent<Notice | Wanted>) => {
@@ -169,7 +170,7 @@ export class Client {
     if (!["succeeded", "rejected", "abandoned"].includes(about.state)) return;
     this.shown.delete(about.intent);
     if (about.state === "succeeded") call(effect?.confirm?.bind(effect), args, about);
-    else call(effect?.revert.bind(effect), args, about);
+    else call(effect?.revert?.bind(effect), args, about);
     // A note that stays behind is concluded at the next load.
     if (note) await this.notes.remove(note).catch(() => {});
   }
@@ -217,7 +218,7 @@ export class Client {
   }
 
   private keepSweeping(options: SendOptions): void {
-    if (this.stopSweeping || typeof document === "undefined") return;
+    if (this.stopSweeping || options.signal?.aborted || typeof document === "undefined") return;
     const look = (patient: boolean) => {
       // Whatever comes of it is in the journal, and told to those who subscribed.
       if (navigator.onLine && document.visibilityState === "visible") void this.sweep(options, patient).catch(() => {});

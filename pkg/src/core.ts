@@ -46,7 +46,7 @@ async function wait(leash: AbortController, time: number): Promise<void> {
   const [wall, steady] = [Date.now(), performance.now()];
   for (;;) {
     const left = time - Math.max(Date.now() - wall, performance.now() - steady);
-    if (left <= 0) return;
+    if (!(left > 0)) return;
     await sleep(leash, Math.min(left, LONGEST_SLEEP));
   }
 }
@@ -54,6 +54,8 @@ async function wait(leash: AbortController, time: number): Promise<void> {
 /** One client: its journal, and what Rust knows it by. It does what Rust decides. */
 export class Core {
   readonly grade: Grade;
+  /** Drives what was parked, for all to hear. */
+  takeUp: ((held: Held) => Promise<unknown>) | undefined;
   /** What this page drives, each until it has landed. */
   private readonly flights = new Map<string, Promise<void>>();
   private readonly parked = new Set<string>();
@@ -194,7 +196,10 @@ export class Core {
           this.decree(held, "gone", "", undefined);
         }
         const values = this.decree(held, what, note, mine);
-        if (!values.length) break;
+        if (!values.length) {
+          held.held = mine;
+          break;
+        }
         if ((await this.swap(held, values)) || what === "release" || what === "forget") break;
       }
       if (what === "release") return await this.decide(held, "refresh");
@@ -252,7 +257,7 @@ export class Core {
   ): Promise<any[] | undefined> {
     const { owner, grade } = this.store;
     const { begunHere, maybeSent, body, row } = held;
-    let [drive, ...asked] = this.ask(DRIVE, owner, grade, resuming, waited, begunHere, maybeSent, held.held, body, ...row);
+    let [drive, ...asked] = this.ask(DRIVE, owner, grade, resuming, waited, begunHere, maybeSent, body, ...row);
     try {
       for (;;) {
         const [maybeSent, update, what, ...values] = asked;
@@ -270,10 +275,15 @@ export class Core {
           leash.abort();
           return undefined;
         }
+        if (what === LOAD && !answer[0]) {
+          // In the same breath: that nothing was sent on it is told to this drive, or to a person who stops it, never to both.
+          answer.splice(1, 0, held.held);
+          held.held = undefined;
+        }
         asked = this.ask(STEP, drive, ...answer);
       }
     } finally {
-      for (const write of this.ask(END, drive).map(unpack)) {
+      for (const write of this.leave(drive)) {
         // What the journal makes of it is the next driver's to see.
         this.store.swap(...write).catch(() => {});
         this.learn(held, write);
@@ -281,12 +291,20 @@ export class Core {
     }
   }
 
+  /** What is to be written when a drive is over. A module that broke down lets go of everything: others find this tab dead. */
+  private leave(drive: number): any[][] {
+    try {
+      return this.ask(END, drive).map(unpack);
+    } catch {
+      void this.store.close().catch(() => {});
+      return [];
+    }
+  }
+
   /** Does what Rust asks for. */
   private async perform(held: Held, what: number, values: any[], leash: AbortController): Promise<Value[]> {
     if (what === LOAD) {
-      const row = await this.load(held);
-      held.held = undefined;
-      return [false, ...row];
+      return [false, ...(await this.load(held))];
     }
     if (what === LIVENESS) return [false, await this.store.liveness(values[0])];
     if (what === SWAP) return [false, await this.swap(held, values)];
@@ -306,7 +324,7 @@ export class Core {
     void wait(new AbortController(), until.getTime() - Date.now()).then(() => {
       this.parked.delete(key);
       // Whatever comes of it is in the journal.
-      return this.drive({ ...this.found(row), body }, false, () => {}, new Promise(() => {}));
+      return this.takeUp?.({ ...this.found(row), body });
     }).catch(() => {});
   }
 }

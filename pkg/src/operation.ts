@@ -78,6 +78,7 @@ export class Operation {
       throw error;
     } finally {
       this.client.driving.delete(about.key);
+      signal?.removeEventListener("abort", release);
       release();
     }
   }
@@ -136,13 +137,15 @@ export class Operation {
 
   private aborted(): SamekeyError {
     const { reference, attempts, maybeApplied } = this.summary;
+    // What we began and still hold was not sent, however careful the journal is.
+    const open = maybeApplied && !this.held.held;
     return new SamekeyError({
       kind: "aborted",
       message: `let go before its end; it goes on under the same key when it is resumed (reference ${reference})`,
       reference,
       attempts,
-      unresolved: maybeApplied,
-      nothingWasSent: !maybeApplied,
+      unresolved: open,
+      nothingWasSent: !open && !this.held.maybeSent,
     });
   }
 }

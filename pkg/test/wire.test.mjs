@@ -183,6 +183,30 @@ test("cancel, then reload: the user's stop wins over every sweep", LIMIT, () =>
   }),
 );
 
+test("a cancel in the same breath as the send is never told as abandoned if something left", LIMIT, () =>
+  stage(async ({ mock, page: open }) => {
+    const page = await open();
+    await openClient(page, { policy: QUICK });
+    const ends = await page.evaluate(async () => {
+      const ends = [];
+      for (let number = 0; number < 12; number += 1) {
+        const operation = await client.operation(`cart/${number}`, { url: "/api/orders", json: { number } });
+        const sent = operation.send().then(({ state }) => state, ({ kind }) => kind);
+        // At once, a moment later, and later still.
+        for (let turns = 0; turns < number % 4; turns += 1) await null;
+        const cancelled = await operation.cancel().catch(({ kind }) => kind);
+        await sent;
+        ends.push([operation.key, cancelled]);
+      }
+      return ends;
+    });
+    const posts = (await mock.posts()).map(({ key }) => key);
+    const wrong = ends.filter(([key, state]) => state === "abandoned" && posts.includes(key));
+    assert.deepEqual(wrong, []);
+    assert.ok(ends.some(([, state]) => state === "abandoned"), JSON.stringify(ends));
+  }),
+);
+
 for (const cancelled of [true, false]) {
   const name = cancelled
     ? "a cancel in another tab stops the one that drives, and no event sends it again"

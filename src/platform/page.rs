@@ -514,6 +514,11 @@ fn failed(failure: u32, detail: &str) -> Failure {
             Sent::Maybe,
             "the server redirects, and the browser does not say where to",
         ),
+        6 => (
+            FailureKind::Unsendable,
+            Sent::No,
+            "the browser does not take these header lines",
+        ),
         5 => (
             FailureKind::BadHead,
             Sent::Maybe,

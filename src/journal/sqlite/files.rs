@@ -154,12 +154,12 @@ struct Changed {
 }
 
 impl Changed {
-    /// Whether a change from now on is sure to show: the times of files are as coarse as the clock's
-    /// ticks, which take some milliseconds.
+    /// Whether a change from now on is sure to show: there are file systems that count whole seconds, or
+    /// every other one.
     fn is_long_ago(&self) -> bool {
-        const TICKS: u64 = 100;
+        const TICKS: u64 = 3;
         let now = Duration::from_millis(wall_clock().as_millis());
-        self.at + Duration::from_millis(TICKS) < now
+        self.at + Duration::from_secs(TICKS) < now
     }
 }
 

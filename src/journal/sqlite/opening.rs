@@ -278,14 +278,21 @@ fn keep_evidence(files: &Files) -> Result<(), JournalError> {
 fn copy_log(files: &Files, connection: &Connection, first: bool) -> Result<(), JournalError> {
     let mut poisoned = POISONED.lock().unwrap_or_else(PoisonError::into_inner);
     let was_poisoned = poisoned.iter().position(|known| *known == files.journal);
-    let copied = writer::checkpoint(connection, "FULL");
-    let (busy, logged, copied) = copied.map_err(|error| faults::sqlite(&files.journal, error))?;
-    let whole = busy == 0 && logged == copied;
+    let copy = |mode| {
+        let copied = writer::checkpoint(connection, mode);
+        copied.map_err(|error| faults::sqlite(&files.journal, error))
+    };
+    // What was copied before a sync failed may not be on the disk: it has to be copied again, and is once
+    // nobody else remembers that it was.
+    let (_, _, before) = copy("NOOP")?;
+    let (busy, logged, copied) = copy("FULL")?;
+    let again = was_poisoned.is_none() || before <= 0;
+    let whole = busy == 0 && logged == copied && again;
     if !whole && (first || was_poisoned.is_some()) {
         return Err(JournalError::new(
             Kind::Busy,
             format!(
-                "somebody reads the journal {} and keeps its log from being copied; try again",
+                "somebody has the journal {} open and keeps its log from being copied; try again",
                 files.journal.display()
             ),
         ));

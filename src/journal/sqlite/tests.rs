@@ -327,3 +327,20 @@ async fn a_copy_of_the_log_that_failed_stops_the_writer() {
     assert!(error.to_string().contains("open"), "{error}");
     assert!(link.when_idle(|writer| writer.poison.is_some()));
 }
+
+/// The last to close would copy what is left and remove the log, as if all before it were on the disk.
+#[tokio::test]
+async fn after_a_copy_that_failed_the_log_stays_for_the_next_to_open_it() {
+    for failed in [true, false] {
+        let (folder, journal) = journal();
+        let entry = sample(journal.owner(), "ann", "a", 0);
+        journal.begin(entry).await.unwrap();
+        let link = journal.shared.writer.as_ref().unwrap();
+        link.when_idle(|writer| failed.then(|| writer.copier.fail()));
+        drop(journal);
+        assert_eq!(folder.path().join("j-wal").exists(), failed);
+        let journal = SqliteJournal::open(folder.path().join("j")).unwrap();
+        let listing = journal.list(Query::default()).await.unwrap();
+        assert_eq!(listing.entries.len(), 1);
+    }
+}

@@ -21,6 +21,7 @@ pub(super) use copier::Copier;
 pub(super) use jobs::{Job, Outcome, Sync, Waiter};
 pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use std::collections::HashSet;
 use std::fs::File;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -89,6 +90,7 @@ fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
                 if !writer.driven.is_empty() {
                     writer.proof.beat_if_due();
                 }
+                writer.tend_log();
                 continue;
             }
         }
@@ -159,7 +161,11 @@ impl Writer {
     /// Has a long log copied. What was written while that was done is copied here, as nobody must
     /// write in between: then the log begins anew.
     fn tend_log(&mut self) {
+        if self.heed_poison().is_err() {
+            return;
+        }
         if self.copier.take_done() {
+            let _turn = self.gate.enter(self.patience);
             self.checkpoint("PASSIVE");
         } else if self.wants_look() {
             self.unseen_pages = 0;
@@ -234,13 +240,13 @@ impl Writer {
     /// One transaction. Whatever fails here fails for all of them.
     fn commit(&mut self, batch: &mut [Job]) -> Result<(), JournalError> {
         self.heed_poison()?;
-        self.files.still(&mut self.watch)?;
         let wanted = batch.iter().map(Job::sync).max().unwrap_or(Sync::None);
         let full = wanted == Sync::BeforeSeen && !unsynced();
         let turn = match self.turn.take() {
             Some(turn) => turn,
             None => self.gate.enter(self.patience)?,
         };
+        self.files.still(&mut self.watch)?;
         let done = press(&self.connection, &mut self.full, full)
             .and_then(|()| transact(&self.connection, batch, full));
         let tally = match done {
@@ -295,6 +301,10 @@ impl Writer {
 
     fn poisoned_by(&mut self, ours: JournalError) -> JournalError {
         super::opening::remember_poison(&self.files.journal);
+        // What the log holds is copied by the next who opens it, from the start and with every checksum
+        // looked at; the last to close would copy only the rest, and remove it.
+        let kept = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        let _ = self.connection.set_db_config(kept, true);
         let poisoned = faults::poisoned(&self.files.journal, &ours);
         self.poison = Some(poisoned.clone());
         match ours.kind() {
@@ -304,6 +314,9 @@ impl Writer {
     }
 
     fn checkpoint(&mut self, mode: &str) {
+        if self.poison.is_some() {
+            return;
+        }
         if let Err(error) = checkpoint(&self.connection, mode) {
             // The batch is safe in the log. A full disk will say so again; the rest is poison.
             self.failed(error);
@@ -334,11 +347,11 @@ impl Writer {
     }
 
     /// Leaves the journal in one file, if nobody else has it open.
-    fn close(self) {
-        drop(self.copier);
-        if self.poison.is_none() {
+    fn close(mut self) {
+        self.copier.finish();
+        if self.heed_poison().is_ok() {
             let _turn = self.gate.enter(self.patience);
-            let _ = checkpoint(&self.connection, "PASSIVE");
+            self.checkpoint("PASSIVE");
             let _ = self.connection.close();
         }
     }

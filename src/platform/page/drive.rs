@@ -20,7 +20,7 @@ use std::time::Duration;
 /// How often a waiting tab looks whether another one is done, at the least.
 const JOIN_EVERY: u64 = 200;
 
-// What is asked for, as `pkg/src/drive.ts` counts.
+// What is asked for, as `pkg/src/core.ts` counts.
 const LOAD: u32 = 0;
 const LIVENESS: u32 = 1;
 const SWAP: u32 = 2;
@@ -72,6 +72,7 @@ pub(super) struct Drive {
     waited: bool,
     begun_here: bool,
     maybe_sent: bool,
+    /// The revision that the page began with, if this drive was the first to claim that nothing left on it.
     held: Option<u64>,
     body: Option<Arc<[u8]>>,
     started: Now,
@@ -133,7 +134,7 @@ impl Drive {
             waited: values.flag(),
             begun_here: values.flag(),
             maybe_sent: values.flag(),
-            held: values.optional_number().map(|held| held as u64),
+            held: None,
             body: values.optional_bytes().map(Into::into),
             started: now,
             joined: false,
@@ -274,6 +275,7 @@ impl Drive {
     }
 
     fn loaded(&mut self, step: &mut Step<'_>, values: &mut Values<'_>) -> Asked {
+        self.held = values.optional_number().map(|held| held as u64);
         if values.is_empty() {
             return Err(self.unseen(decisions::gone()));
         }

@@ -95,18 +95,25 @@ impl Stage {
         added.bytes().to_vec()
     }
 
-    fn drive(&self, held: bool) -> (usize, Wants) {
+    /// What was read of the row, and whether this drive may rely on nothing having left.
+    fn read(&self, drive: usize, held: bool, changed: Option<(&[u8], f64)>) -> Wants {
+        self.tell(drive, |told| {
+            match held {
+                true => told.number(1.0),
+                false => told.nothing(),
+            }
+            self.row(told, changed);
+        })
+    }
+
+    fn drive(&self, begun_here: bool) -> (usize, Wants) {
         let answer = ask(8, self.client, |asked| {
             asked.bytes(&OWNER);
             asked.number(3.0);
             asked.flag(false);
             asked.flag(false);
-            asked.flag(held);
+            asked.flag(begun_here);
             asked.flag(false);
-            match held {
-                true => asked.number(1.0),
-                false => asked.nothing(),
-            }
             asked.nothing();
             self.row(asked, None);
         });
@@ -163,7 +170,7 @@ fn what_this_page_began_is_sent_once_it_was_looked_at_and_told_once_it_is_writte
     let stage = Stage::new();
     let (drive, wants) = stage.drive(true);
     assert_eq!(wants.what, LOAD);
-    let wants = stage.tell(drive, |told| stage.row(told, None));
+    let wants = stage.read(drive, true, None);
     assert_eq!(wants.what, EXCHANGE);
     assert!(wants.maybe_sent);
     let mut request = Values::new(&wants.values);
@@ -182,12 +189,12 @@ fn what_this_page_began_is_sent_once_it_was_looked_at_and_told_once_it_is_writte
 fn t17_nothing_is_handed_out_to_be_sent_before_the_store_says_that_the_claim_is_written() {
     let stage = Stage::new();
     let released = stage.released();
-    let unowned = |told: &mut Pack| stage.row(told, Some((&released, 2.0)));
+    let unowned = |drive| stage.read(drive, false, Some((&released, 2.0)));
     let (drive, _) = stage.drive(false);
-    assert_eq!(stage.tell(drive, unowned).what, SWAP);
+    assert_eq!(unowned(drive).what, SWAP);
     // Somebody else wrote first: look again.
     assert_eq!(stage.tell(drive, |told| told.flag(false)).what, LOAD);
-    assert_eq!(stage.tell(drive, unowned).what, SWAP);
+    assert_eq!(unowned(drive).what, SWAP);
     assert_eq!(stage.tell(drive, |told| told.flag(true)).what, EXCHANGE);
     // Broken off while it is out there: it is let go, and counts as maybe sent.
     assert_eq!(stage.end(drive), 1);
@@ -197,28 +204,36 @@ fn t17_nothing_is_handed_out_to_be_sent_before_the_store_says_that_the_claim_is_
 fn i19_a_drive_that_is_broken_off_lets_go_of_what_is_its_own_and_of_nothing_else() {
     let stage = Stage::new();
     let released = stage.released();
-    let unowned = |told: &mut Pack| stage.row(told, Some((&released, 2.0)));
+    let unowned = |drive| stage.read(drive, false, Some((&released, 2.0)));
     let (drive, _) = stage.drive(false);
     assert_eq!(stage.end(drive), 0, "nothing was looked at yet");
     let (drive, _) = stage.drive(false);
-    stage.tell(drive, unowned);
+    unowned(drive);
     assert_eq!(stage.end(drive), 1, "a claim that nobody heard of");
     let (drive, _) = stage.drive(false);
-    stage.tell(drive, unowned);
+    unowned(drive);
     stage.tell(drive, |told| told.flag(false));
     assert_eq!(stage.end(drive), 0, "a claim that bounced");
     let (drive, _) = stage.drive(true);
-    stage.tell(drive, |told| stage.row(told, None));
+    stage.read(drive, true, None);
     stage.tell(drive, created);
     stage.tell(drive, |told| told.flag(true));
     assert_eq!(stage.end(drive), 0, "it ended");
+}
+
+/// A person who stops it meanwhile may have been told that nothing was sent.
+#[test]
+fn i13_who_may_not_rely_on_nothing_having_left_writes_before_anything_is_sent() {
+    let stage = Stage::new();
+    let (drive, _) = stage.drive(true);
+    assert_eq!(stage.read(drive, false, None).what, SWAP);
 }
 
 #[test]
 fn a_store_in_trouble_is_told_with_what_is_known_of_the_operation() {
     let stage = Stage::new();
     let (drive, _) = stage.drive(true);
-    stage.tell(drive, |told| stage.row(told, None));
+    stage.read(drive, true, None);
     stage.tell(drive, created);
     let in_trouble = |told: &mut Pack| {
         told.number(drive as f64);
@@ -252,7 +267,7 @@ fn another_tabs_operation_is_asked_after_before_it_is_taken() {
         client: stage.client,
         added: ask_as([8; 16], stage.client),
     };
-    let wants = stage.tell(drive, |told| other.row(told, None));
+    let wants = other.read(drive, false, None);
     assert_eq!(wants.what, LIVENESS);
     assert_eq!(Values::new(&wants.values).bytes(), [8; 16]);
     assert_eq!(stage.tell(drive, |told| told.number(0.0)).what, SWAP);

@@ -6,9 +6,12 @@ use crate::outcome::Outcome;
 use crate::seam::values::Pack;
 use crate::time::Timestamp;
 
+/// The last moment that a script's dates can name.
+const LAST_DATE: u64 = 8_640_000_000_000_000;
+
 pub(super) fn optional(told: &mut Pack, time: Option<Timestamp>) {
     match time {
-        Some(time) => told.number(time.as_millis() as f64),
+        Some(time) => told.number(time.as_millis().min(LAST_DATE) as f64),
         None => told.nothing(),
     }
 }

@@ -9,7 +9,7 @@ const KEEPALIVE = 61_440;
 const FOREVER = 2 ** 31 - 1;
 
 // As Rust counts them.
-const [ANSWERED, WINDOW_CLOSED, TIMEOUT, UNKNOWN, OPAQUE_REDIRECT, BAD_HEAD] = [0, 1, 2, 3, 4, 5];
+const [ANSWERED, WINDOW_CLOSED, TIMEOUT, UNKNOWN, OPAQUE_REDIRECT, BAD_HEAD, UNSENDABLE] = [0, 1, 2, 3, 4, 5, 6];
 
 let outliving = 0;
 
@@ -56,12 +56,18 @@ async function read(answer) {
  * `notAfter`, by the page's clock. */
 export async function exchange(leash, method, url, sent, credentials, limit, notAfter, ...lines) {
   const { signal } = leash;
-  const headers = {};
-  for (let i = 0; i < lines.length; i += 2) headers[lines[i]] = lines[i + 1];
+  const headers = new Headers();
+  try {
+    for (let i = 0; i < lines.length; i += 2) headers.append(lines[i], lines[i + 1]);
+  } catch {
+    return UNSENDABLE;
+  }
   const body = sent?.length ? sent : undefined;
   const size = body?.length ?? 0;
+  // Of two clocks the later counts: one may stand still while the machine sleeps, the other may be set back.
+  const ahead = Date.now() - performance.now();
   await online(signal);
-  if (performance.now() > notAfter) return WINDOW_CLOSED;
+  if (Math.max(performance.now(), Date.now() - ahead) > notAfter) return WINDOW_CLOSED;
   const keepalive = sent !== undefined && outliving + size <= KEEPALIVE;
   if (keepalive) outliving += size;
   const timer = setTimeout(() => leash.abort(), Math.min(limit, FOREVER));

@@ -72,6 +72,19 @@ impl Copier {
         self.done = Some(Err(Error::SqliteFailure(code, None)));
     }
 
+    /// Waits for a copy that is being made and closes its connection, which must be closed before the
+    /// writer's: that is to be the last.
+    pub(super) fn finish(&mut self) {
+        self.connection = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.orders);
+            let _ = thread.handle.join();
+            if std::mem::take(&mut self.busy) {
+                self.done = thread.done.try_recv().ok();
+            }
+        }
+    }
+
     /// Why a copy failed; it is asked once.
     pub(super) fn take_failure(&mut self) -> Option<Error> {
         self.is_done();
@@ -80,12 +93,8 @@ impl Copier {
 }
 
 impl Drop for Copier {
-    /// Its connection must be closed before the writer's, which is to be the last.
     fn drop(&mut self) {
-        if let Some(Thread { orders, handle, .. }) = self.thread.take() {
-            drop(orders);
-            let _ = handle.join();
-        }
+        self.finish();
     }
 }
 

@@ -623,7 +623,6 @@ impl Machine {
         self.close(Phase::Waiting, Flush::Normal, End::NotApplied)
     }
 
-    /// Nothing may be sent any more; what was surely never sent can begin a new window later.
     /// Whether sending now could repeat what an earlier attempt did: the server knows no keys, and
     /// the method is not idempotent by itself.
     fn would_act_twice(&self) -> bool {
@@ -633,6 +632,7 @@ impl Machine {
             && matches!(self.frozen.method, Method::Post | Method::Patch)
     }
 
+    /// Nothing may be sent any more; what was surely never sent can begin a new window later.
     fn window_closed(&mut self, tick: Tick) -> Decision {
         if self.run.in_doubt {
             self.attend(Reason::WindowClosed)

@@ -1,4 +1,5 @@
-//! The one loop: it carries out what the machine decides, and decides nothing itself.
+//! The one loop of a program: it carries out what the machine decides, and decides nothing itself. A page's is
+//! `platform::page`, with the package's script.
 
 use super::decisions::{self, Overruled};
 use super::lease::{Acquired, Mine, Wish};

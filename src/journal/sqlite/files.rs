@@ -144,6 +144,18 @@ impl Watch {
             folder: None,
         }
     }
+
+    /// As if the folder had last changed long ago.
+    #[cfg(test)]
+    pub(super) fn trust(&mut self, files: &Files) {
+        self.folder = private::changed(files.folder());
+    }
+
+    /// Whether the folder has changed since it was trusted.
+    #[cfg(test)]
+    pub(super) fn is_outdated(&self, files: &Files) -> bool {
+        self.folder != private::changed(files.folder())
+    }
 }
 
 /// A folder, and when something was last added to it, renamed or removed.

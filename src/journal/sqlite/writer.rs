@@ -6,14 +6,17 @@
 mod copier;
 mod jobs;
 mod link;
+mod taping;
 mod transact;
 
 use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
+use super::lately::Lately;
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
 use super::rows::{self, NewRow};
 use super::stamp::Stamp;
+use super::tape::Tape;
 use super::{faults, schema};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
 use crate::planted;
@@ -27,7 +30,7 @@ use std::fs::File;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use transact::{taken_by, transact};
+use transact::{Tally, taken_by, transact};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
@@ -56,6 +59,12 @@ pub(super) struct Writer {
     pub(super) connection: Connection,
     /// The log, to sync it ourselves.
     pub(super) log: File,
+    /// What was written lately, and what of it is not in the tables yet.
+    pub(super) tape: Tape,
+    pub(super) lately: Lately,
+    /// How far the journal has got, and for how many turns nobody else wrote.
+    pub(super) held: Stamp,
+    pub(super) turns: u32,
     pub(super) gate: Gate,
     /// A turn that was taken before the batch came.
     pub(super) turn: Option<Turn>,
@@ -123,7 +132,7 @@ impl Writer {
     fn would_be_alone(&mut self, job: &Job) -> bool {
         let short = match job {
             Job::Begin(..) | Job::Record(..) => self.quick || job.sync() == Sync::None,
-            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
+            Job::Forget(..) | Job::Reap(..) | Job::File(_) | Job::Look | Job::Close => false,
         };
         if !short || self.driven.len() > FEW || self.poison.is_some() {
             return false;
@@ -153,9 +162,21 @@ impl Writer {
         }
     }
 
-    /// Whether there is something to do about the log: it may have grown long, or it was copied.
+    /// Whether there is something to do about the tape or the log: it may have grown long, or was copied.
     fn wants_look(&mut self) -> bool {
-        self.unseen_pages >= LOOK_AFTER || self.copier.is_done()
+        self.wants_filing() || self.unseen_pages >= LOOK_AFTER || self.copier.is_done()
+    }
+
+    /// Puts a long tape into the tables. Nobody is told if that fails: what is on the tape is safe there, and
+    /// whoever writes next meets the same trouble.
+    fn tend_tape(&mut self) {
+        if self.heed_poison().is_ok()
+            && self.wants_filing()
+            && let Ok(_turn) = self.gate.enter(self.patience)
+            && self.is_alone().is_ok()
+        {
+            let _ = self.file();
+        }
     }
 
     /// Has a long log copied. What was written while that was done is copied here, as nobody must
@@ -164,6 +185,7 @@ impl Writer {
         if self.heed_poison().is_err() {
             return;
         }
+        self.tend_tape();
         if self.copier.take_done() {
             let _turn = self.gate.enter(self.patience);
             self.checkpoint("PASSIVE");
@@ -219,6 +241,9 @@ impl Writer {
             return Err(poison.clone());
         }
         self.files.still(&mut self.watch)?;
+        if let Some(begun) = self.lately.holder(&row.name) {
+            return Ok(begun);
+        }
         match row.holder(&self.connection) {
             Ok(Some(stored)) => Ok(taken_by(stored)),
             Ok(None) => Err(self.reserve.refusal()),
@@ -247,23 +272,20 @@ impl Writer {
             None => self.gate.enter(self.patience)?,
         };
         self.files.still(&mut self.watch)?;
-        let done = press(&self.connection, &mut self.full, full)
-            .and_then(|()| transact(&self.connection, batch, full));
-        let tally = match done {
-            Ok(tally) => tally,
-            Err(error) => {
-                if !self.connection.is_autocommit() {
-                    let _ = self.connection.execute_batch("ROLLBACK");
-                }
-                drop(turn);
-                return Err(self.failed(error));
-            }
+        let on_tape = self.is_alone()? && self.fits_tape(batch);
+        let tally = match on_tape {
+            true => self.record_on_tape(batch, full)?,
+            false => self.record_in_tables(batch, full)?,
         };
         self.remember(batch);
         batch.iter_mut().for_each(Job::tell_early);
-        if wanted == Sync::BeforeTold && !unsynced() {
+        // SQLite itself synced what must not be seen before.
+        if wanted > Sync::None && !unsynced() && (on_tape || !full) {
             // Before the next turn: nobody writes behind what is not on the disk.
-            let (synced, took) = timed(|| self.log.sync_data());
+            let (synced, took) = timed(|| match on_tape {
+                true => self.tape.sync(),
+                false => self.log.sync_data(),
+            });
             self.quick = took < QUICK;
             if let Err(error) = synced {
                 drop(turn);
@@ -280,13 +302,42 @@ impl Writer {
             let _ = Stamp::write_commits(file, commits);
         }
         drop(turn);
-        self.unseen_pages += 4 + 2 * i64::from(tally.written);
         if batch.iter().any(|job| matches!(job, Job::Forget(..))) {
             // What was forgotten must not live on in the log. Readers may be in the way; then it
             // goes when the log is next overwritten.
             self.checkpoint("TRUNCATE");
         }
         Ok(())
+    }
+
+    /// One transaction, after what is on the tape.
+    fn record_in_tables(&mut self, batch: &mut [Job], full: bool) -> Result<Tally, JournalError> {
+        self.file()?;
+        if batch
+            .iter()
+            .any(|job| matches!(job, Job::Forget(..) | Job::Reap(..)))
+        {
+            // What goes must not live on there. If it cannot be cut, the next round is written over it.
+            let _ = self.tape.cut();
+        }
+        if batch.iter().all(|job| matches!(job, Job::File(_))) {
+            batch.iter_mut().for_each(Job::is_filed);
+            return Ok(Tally::default());
+        }
+        let done = press(&self.connection, &mut self.full, full)
+            .and_then(|()| transact(&self.connection, batch, full));
+        match done {
+            Ok(tally) => {
+                self.unseen_pages += 4 + 2 * i64::from(tally.written);
+                self.held.slots = self.held.slots.max(tally.last_slot);
+                self.held.commits = tally.commits.unwrap_or(self.held.commits);
+                Ok(tally)
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(self.failed(error))
+            }
+        }
     }
 
     fn failed(&mut self, error: rusqlite::Error) -> JournalError {
@@ -350,7 +401,11 @@ impl Writer {
     fn close(mut self) {
         self.copier.finish();
         if self.heed_poison().is_ok() {
-            let _turn = self.gate.enter(self.patience);
+            let turn = self.gate.enter(self.patience);
+            // What cannot be filed now is filed by the next who opens the journal.
+            if turn.is_ok() && self.is_alone().is_ok() && self.file().is_ok() {
+                let _ = self.tape.cut();
+            }
             self.checkpoint("PASSIVE");
             let _ = self.connection.close();
         }

@@ -27,18 +27,16 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::collections::HashSet;
 use std::fs::File;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use transact::{Tally, taken_by, transact};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
-/// From how many operations under way a batch may wait for more, how long for each of them, and at
-/// most.
+/// From how many operations under way a batch may wait for more, for how many of 64, and how long at most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(15);
-const LONGEST_LINGER: Duration = Duration::from_micros(400);
+const WORTH: usize = 32;
+const LINGER: Duration = Duration::from_micros(400);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
@@ -83,42 +81,40 @@ pub(super) struct Writer {
 }
 
 /// What the thread does until it is told to close.
-fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
+fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
     let mut batch = Vec::new();
     let mut before = 0;
     let mut closing = false;
     while !closing {
-        let (next, waited) = timed(|| jobs.recv_timeout(BEAT));
+        let ((), waited) = timed(|| queue.take(1, BEAT, &mut batch));
         // Whoever panicked in the middle of a write leaves nothing to go on with.
         let Ok(mut held) = writer.lock() else { return };
         let Some(writer) = held.as_mut() else { return };
-        match next {
-            Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => break,
-            Ok(job) => batch.push(job),
-            Err(RecvTimeoutError::Timeout) => {
-                if !writer.driven.is_empty() {
-                    writer.proof.beat_if_due();
-                }
-                writer.tend_log();
-                continue;
+        if batch.is_empty() {
+            if !writer.driven.is_empty() {
+                writer.proof.beat_if_due();
             }
+            writer.tend_log();
+            continue;
         }
-        closing = drain(jobs, &mut batch);
-        if let Some(time) = linger(writer.driven.len(), before, batch.len())
-            && waited < IDLE
-            && !closing
-        {
-            sleep(time);
-            closing = drain(jobs, &mut batch);
+        let wanted = worth_waiting_for(writer.driven.len(), before);
+        if batch.len() < wanted && waited < IDLE {
+            queue.take(wanted - batch.len(), LINGER, &mut batch);
         }
         before = batch.len();
-        writer.serve(&mut batch, queue);
-        queue.done(before);
+        closing = batch.iter().any(|job| matches!(job, Job::Close));
+        while !batch.is_empty() {
+            let rest = batch.split_off(batch.len().min(BATCH));
+            let jobs = batch.len();
+            writer.serve(&mut batch, queue);
+            queue.done(jobs);
+            batch = rest;
+        }
         writer.tend_log();
     }
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut writer) = writer {
-        batch.extend(jobs.try_iter());
+        queue.take(0, Duration::ZERO, &mut batch);
         if !batch.is_empty() {
             writer.serve(&mut batch, queue);
         }
@@ -412,24 +408,16 @@ impl Writer {
     }
 }
 
-/// How long a batch of `come` waits for more, once, if the one before it held `before`.
+/// For how many jobs a batch waits, if the one before it held `before`.
 ///
 /// Callers who come thick and fast, so that an eighth of all that is under way came at once, would on a
-/// quick disk come in small groups, each with a sync and a commit of its own. Where they come now and
-/// then there is nothing to wait for.
-fn linger(under_way: usize, before: usize, come: usize) -> Option<Duration> {
-    let crowded = under_way >= CROWD && before.max(come) * 8 >= under_way;
-    let each = u32::try_from(under_way).unwrap_or(u32::MAX);
-    let time = LINGER.saturating_mul(each).min(LONGEST_LINGER);
-    (crowded && come * 3 < under_way).then_some(time)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the writer's own thread waits for the disk, not for the clock"
-)]
-fn sleep(time: Duration) {
-    std::thread::sleep(time);
+/// quick disk come in small groups, each with a sync of its own. Where they come now and then there is
+/// nothing to wait for.
+fn worth_waiting_for(under_way: usize, before: usize) -> usize {
+    match under_way >= CROWD && before * 8 >= under_way {
+        true => under_way * WORTH / 64,
+        false => 1,
+    }
 }
 
 #[expect(
@@ -439,18 +427,6 @@ fn sleep(time: Duration) {
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     (work(), start.elapsed())
-}
-
-/// Takes what waits. Returns whether the journal is to be closed.
-fn drain(jobs: &Receiver<Job>, batch: &mut Vec<Job>) -> bool {
-    while batch.len() < BATCH {
-        match jobs.try_recv() {
-            Ok(Job::Close) => return true,
-            Ok(job) => batch.push(job),
-            Err(_) => break,
-        }
-    }
-    false
 }
 
 /// Bugs on purpose.
@@ -496,10 +472,8 @@ mod tests {
 
     #[test]
     fn a_batch_waits_for_more_only_where_many_come_at_once() {
-        assert_eq!(linger(1, 1, 1), None, "nobody else is under way");
-        assert_eq!(linger(64, 3, 1), None, "they come now and then");
-        assert_eq!(linger(64, 24, 22), None, "a third is here");
-        assert_eq!(linger(16, 4, 2), Some(16 * LINGER));
-        assert_eq!(linger(10_000, 2_000, 1), Some(LONGEST_LINGER));
+        assert_eq!(worth_waiting_for(1, 1), 1, "nobody else is under way");
+        assert_eq!(worth_waiting_for(64, 3), 1, "they come now and then");
+        assert_eq!(worth_waiting_for(64, 24), WORTH);
     }
 }

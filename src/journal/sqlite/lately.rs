@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub(super) struct Lately {
     rows: BTreeMap<i64, Recent>,
     names: HashMap<[u8; 16], i64>,
+    /// The round before, while it is being filed.
+    pub(super) older: Option<Arc<Lately>>,
 }
 
 /// One entry: as it began, if it did so on the tape, and what became of it since.
@@ -87,19 +89,19 @@ impl Lately {
         Ok(())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
 
     /// Who has this name, if they began on the tape.
     pub(super) fn holder(&self, name: &[u8; 16]) -> Option<Begun> {
-        let slot = self.names.get(name)?;
-        let row = self.rows.get(slot)?.begun.as_ref()?;
-        Some(Begun::Exists(Box::new(self.begun(*slot, row))))
+        let begun_in = |lately: &Lately| {
+            let slot = lately.names.get(name)?;
+            let row = lately.rows.get(slot)?.begun.as_ref()?;
+            Some(self.begun(*slot, row))
+        };
+        let entry = begun_in(self).or_else(|| self.older.as_deref().and_then(begun_in))?;
+        Some(Begun::Exists(Box::new(entry)))
     }
 
     fn begun(&self, slot: i64, row: &NewRow) -> Entry {
@@ -110,6 +112,9 @@ impl Lately {
 
     /// An entry of the tables, or one that began on the tape, as it is now.
     pub(super) fn updated(&self, mut entry: Entry) -> Entry {
+        if let Some(older) = &self.older {
+            entry = older.updated(entry);
+        }
         let recent = self.rows.get(&rows::signed(entry.slot));
         // Encoded by this process, or read and checked by it.
         if let Some(update) = recent.and_then(|recent| recent.latest.as_ref())
@@ -122,7 +127,9 @@ impl Lately {
 
     /// Whether an update replaces what is here; nothing if the entry is not.
     pub(super) fn fits(&self, update: &Update) -> Option<bool> {
-        let recent = self.rows.get(&update.slot)?;
+        let Some(recent) = self.rows.get(&update.slot) else {
+            return self.older.as_ref()?.fits(update);
+        };
         let (revision, progress) = recent.progress()?;
         let key = match (&recent.latest, &recent.begun) {
             (Some(latest), _) => latest.key == update.key,

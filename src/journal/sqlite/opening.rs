@@ -9,7 +9,7 @@ use super::schema::{self, Nature};
 use super::stamp::Stamp;
 use super::tape::{Left, Tape};
 use super::wal::{self, Audit};
-use super::writer::{self, Copier, Writer};
+use super::writer::{self, Clerk, Writer};
 use super::{SqliteOptions, faults, mounts};
 use crate::journal::{JournalError, JournalErrorKind as Kind};
 use rusqlite::{Connection, OptionalExtension};
@@ -86,17 +86,19 @@ pub(super) fn writer(
     let _ = reserve.fill();
     let proof = Proof::new(files)?;
     let log = files::open_private(&files.wal)?;
-    let copier = Copier::new(schema::connect(&files.journal, options.patience)?);
+    let desk = schema::connect(&files.journal, options.patience)?;
+    let clerk = Clerk::new(desk, files::open_private(&files.wal)?);
     let tape = Tape::open(files)?;
     let watch = Watch::new(files.identity()?);
     let mut writer = Writer {
         files: files.clone(),
         watch,
-        copier,
+        clerk,
         connection,
         log,
         tape,
         lately: Lately::default(),
+        filing: None,
         held: Stamp::default(),
         turns: 0,
         gate,

@@ -1,23 +1,27 @@
 //! The tape: what was written lately, in front of the tables.
 //!
 //! A durable step through SQLite writes half a dozen pages, each with a head of its own, and takes two
-//! locks. On the tape it is one piece, written behind the last one and synced. Some hundred steps later
-//! all of them are filed into the tables in one transaction, an operation that began and ended meanwhile
-//! as a single row, and the tape begins anew: the next round.
+//! locks. On the tape it is one piece, written behind the last one and synced. Some hundred steps make a
+//! round; while the next round is written, this one is filed into the tables in one transaction, an
+//! operation that began and ended meanwhile as a single row. Then its half of the tape is free again.
 //!
 //! ```text
-//! block 0      head: the last round that was filed
-//! block 1 ...  piece 1, piece 2, ... of the round after it, each from the start of a block
+//! block 0   head: the last round that was filed, and its last piece
+//! half 0    the pieces of an even round, each from the start of a block
+//! half 1    those of an odd one
 //! ```
 //!
 //! A piece is what one batch wrote. It counts if its checksum fits and all before it do. What stands behind
-//! one that does not fit tells a torn end, which nobody was told of, from damage: each piece says how many
-//! before it were on the disk.
+//! one that does not fit tells a torn end, which nobody was told of, from damage: each piece says which of
+//! those before it were on the disk.
+
+mod left;
 
 use super::faults;
 use super::files::{self, Files};
 use super::stamp::Stamp;
 use crate::journal::{JournalError, JournalErrorKind as Kind};
+pub(super) use left::Left;
 use std::fs::File;
 use std::io;
 
@@ -26,8 +30,8 @@ const HEAD: usize = 80;
 /// Where the checksum stands in a head.
 const SUM: usize = HEAD - 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"smkytape");
-/// The most that a round may hold: filing it must not hold anybody up for long.
-const LENGTH: u64 = 1 << 20;
+/// The most that a round may hold.
+const HALF: u64 = 1 << 20;
 
 /// One thing that a piece holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,17 +42,26 @@ pub(super) enum Step<'a> {
     Record(i64, &'a str, &'a [u8]),
 }
 
+/// A place on the tape: a round, and the number of a piece. Pieces are counted through all rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    round: u64,
+    piece: u64,
+}
+
 /// The tape, open for writing.
 #[derive(Debug)]
 pub(super) struct Tape {
     file: File,
-    /// The last round whose steps are all in the tables.
-    filed: u64,
+    /// The end of the last round whose steps are all in the tables.
+    filed: Place,
+    /// Whether the head says so on the disk: only then may that round be written over.
+    is_head_synced: bool,
+    /// The last piece that was written, and the number of the last that is surely on the disk.
+    last: Place,
+    synced: u64,
     /// Where the next piece goes.
     tail: u64,
-    /// Pieces of this round, and how many of them are surely on the disk.
-    pieces: u64,
-    synced: u64,
     /// The piece that is being put together.
     piece: Vec<u8>,
 }
@@ -58,18 +71,18 @@ impl Tape {
     pub(super) fn open(files: &Files) -> Result<Tape, JournalError> {
         let failed = |error| faults::system("open the tape", &files.tape, error);
         let is_new = !files.tape.exists();
-        let file = files::open_private(&files.tape)?;
         let mut tape = Tape {
-            file,
-            filed: 0,
-            tail: 0,
-            pieces: 0,
+            file: files::open_private(&files.tape)?,
+            filed: Place::default(),
+            is_head_synced: false,
+            last: Place::default(),
             synced: 0,
+            tail: 0,
             piece: Vec::new(),
         };
-        let left = Left::read(&tape.file).map_err(failed)?;
+        let left = tape.left().map_err(failed)?;
         if left.is_blank {
-            tape.write_head(0).map_err(failed)?;
+            tape.write_head(Place::default()).map_err(failed)?;
         }
         if is_new {
             // Its name must outlive a power cut as what is written to it does.
@@ -87,21 +100,44 @@ impl Tape {
         Left::read(&self.file)
     }
 
-    /// The last round that was filed, if it seems that nothing came after it, whoever wrote it.
-    pub(super) fn all_filed(&self) -> io::Result<Option<u64>> {
-        let mut blocks = [0; 2 * BLOCK];
-        read_at(&self.file, &mut blocks)?;
-        let first = &blocks[BLOCK..];
-        let newer = |filed: &u64| word(first, 0) == MAGIC && word(first, 1) > *filed;
-        Ok(head_of(&blocks).filter(|filed| !newer(filed)))
+    /// The end of the last round that was filed, if it seems that nothing came after it, whoever wrote it.
+    pub(super) fn all_filed(&self) -> io::Result<Option<Place>> {
+        let (mut head, mut first) = ([0; BLOCK], [0; HEAD]);
+        read_at(&self.file, 0, &mut head)?;
+        let Some(filed) = head_of(&head) else {
+            return Ok(None);
+        };
+        read_at(&self.file, start_of(filed.round + 1), &mut first)?;
+        let newer = word(&first, 0) == MAGIC && word(&first, 1) > filed.round;
+        Ok((!newer).then_some(filed))
     }
 
-    /// A new round begins, after `filed`.
-    pub(super) fn start(&mut self, filed: u64) {
-        self.filed = filed;
-        self.tail = BLOCK as u64;
-        (self.pieces, self.synced) = (0, 0);
+    /// A new round begins, after `filed`, whose head is on the disk.
+    pub(super) fn start(&mut self, filed: Place) {
+        (self.filed, self.last) = (filed, filed);
+        self.synced = filed.piece;
+        self.is_head_synced = true;
+        self.turn_over();
+    }
+
+    /// Goes on in the other half.
+    fn turn_over(&mut self) {
+        self.last.round += 1;
+        self.tail = start_of(self.last.round);
         self.clear();
+    }
+
+    /// Goes on in the other half, if that is free. Returns where this round ends.
+    pub(super) fn next_round(&mut self) -> io::Result<Option<Place>> {
+        if self.filed.round + 1 < self.last.round {
+            return Ok(None);
+        }
+        if !self.is_head_synced {
+            self.sync()?;
+        }
+        let end = self.last;
+        self.turn_over();
+        Ok(Some(end))
     }
 
     /// Forgets the piece that was being put together.
@@ -110,19 +146,19 @@ impl Tape {
         self.piece.resize(HEAD, 0);
     }
 
-    /// Whether this round has pieces.
-    pub(super) fn is_used(&self) -> bool {
-        self.pieces > 0
+    /// The last piece that was written, if it is not filed.
+    pub(super) fn unfiled(&self) -> Option<Place> {
+        (self.last.piece > self.filed.piece).then_some(self.last)
     }
 
     /// Whether so many more bytes would make the round too long.
     pub(super) fn is_full_with(&self, bytes: usize) -> bool {
-        self.tail + bytes as u64 + 2 * BLOCK as u64 > LENGTH
+        self.length() + bytes as u64 + 2 * BLOCK as u64 > HALF
     }
 
-    /// Whether it is time to file it.
-    pub(super) fn is_long(&self) -> bool {
-        self.tail > LENGTH / 4 * 3
+    /// How long this round is.
+    pub(super) fn length(&self) -> u64 {
+        self.tail - start_of(self.last.round)
     }
 
     /// Adds a step to the piece.
@@ -143,28 +179,25 @@ impl Tape {
     /// Writes the piece: in the file, and not yet on the disk. `before` and `held` are how far the
     /// journal had got before it and has with it.
     pub(super) fn write(&mut self, before: Stamp, held: Stamp) -> io::Result<()> {
-        let length = self.piece.len() as u64;
-        self.piece
-            .resize(self.piece.len().next_multiple_of(BLOCK), 0);
-        let head = [
-            MAGIC,
-            self.filed + 1,
-            self.pieces + 1,
-            length,
-            self.synced,
-            before.slots,
-            before.commits,
-            held.slots,
-            held.commits,
-        ];
-        for (number, bytes) in head.iter().zip(self.piece.chunks_exact_mut(8)) {
-            bytes.copy_from_slice(&number.to_le_bytes());
-        }
-        let sum = checksum(&self.piece);
-        self.piece[SUM..HEAD].copy_from_slice(&sum.to_le_bytes());
+        let length = self.piece.len();
+        self.piece.resize(length.next_multiple_of(BLOCK), 0);
+        seal(
+            &mut self.piece,
+            &[
+                MAGIC,
+                self.last.round,
+                self.last.piece + 1,
+                length as u64,
+                self.synced,
+                before.slots,
+                before.commits,
+                held.slots,
+                held.commits,
+            ],
+        );
         files::write_at(&self.file, &self.piece, self.tail)?;
         self.tail += self.piece.len() as u64;
-        self.pieces += 1;
+        self.last.piece += 1;
         self.clear();
         Ok(())
     }
@@ -172,22 +205,25 @@ impl Tape {
     /// Presses every piece onto the disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
-        self.synced = self.pieces;
+        self.synced = self.last.piece;
+        self.is_head_synced = true;
         Ok(())
     }
 
-    /// The tables hold all of it, on the disk: the next round may be written over it.
-    pub(super) fn filed(&mut self, round: u64) -> io::Result<()> {
-        self.write_head(round)?;
-        // First: else a torn first piece of the next round would look like damage in this one.
+    /// The tables hold everything up to there, on the disk.
+    pub(super) fn file_to(&mut self, filed: Place) -> io::Result<()> {
+        self.write_head(filed)?;
+        self.filed = filed;
+        self.is_head_synced = false;
+        Ok(())
+    }
+
+    /// The tables hold all of it, on the disk, and it begins anew.
+    pub(super) fn file_all(&mut self, filed: Place) -> io::Result<()> {
+        self.write_head(filed)?;
         self.file.sync_data()?;
-        self.start(round);
+        self.start(filed);
         Ok(())
-    }
-
-    /// The round that is being written.
-    pub(super) fn round(&self) -> u64 {
-        self.filed + 1
     }
 
     /// Leaves nothing of what was filed behind.
@@ -195,128 +231,10 @@ impl Tape {
         self.file.set_len(BLOCK as u64)
     }
 
-    fn write_head(&self, filed: u64) -> io::Result<()> {
+    fn write_head(&self, filed: Place) -> io::Result<()> {
         let mut block = [0; BLOCK];
-        block[..8].copy_from_slice(&MAGIC.to_le_bytes());
-        block[8..16].copy_from_slice(&filed.to_le_bytes());
-        let sum = checksum(&block);
-        block[SUM..HEAD].copy_from_slice(&sum.to_le_bytes());
+        seal(&mut block, &[MAGIC, filed.round, filed.piece]);
         files::write_at(&self.file, &block, 0)
-    }
-}
-
-/// What was found on a tape and is not filed.
-#[derive(Debug, Default)]
-pub(super) struct Left {
-    pub(super) filed: u64,
-    /// Nothing was ever written to it.
-    pub(super) is_blank: bool,
-    /// Pieces that were on the disk and cannot be read any more.
-    pub(super) is_damaged: bool,
-    /// How far the journal had got before the first piece, and with the last: nothing without pieces.
-    pub(super) before: Stamp,
-    pub(super) held: Stamp,
-    bytes: Vec<u8>,
-    /// Where the pieces that count lie, without their heads.
-    pieces: Vec<(usize, usize)>,
-    /// And those behind damage, or behind a torn end.
-    behind: Vec<(usize, usize)>,
-}
-
-impl Left {
-    /// Reads a tape; one that is not there has nothing on it.
-    pub(super) fn of(files: &Files) -> io::Result<Left> {
-        match File::open(&files.tape) {
-            Ok(file) => Left::read(&file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Left::blank()),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What others may see of a tape that is being written: on the disk before it is told, and of one round.
-    pub(super) fn settled(files: &Files) -> io::Result<Left> {
-        loop {
-            let left = Left::of(files)?;
-            if left.is_blank {
-                return Ok(left);
-            }
-            let file = File::open(&files.tape)?;
-            if !left.is_empty() {
-                file.sync_data()?;
-            }
-            let mut head = [0; BLOCK];
-            read_at(&file, &mut head)?;
-            if head_of(&head).is_none_or(|filed| filed == left.filed) {
-                return Ok(left);
-            }
-        }
-    }
-
-    fn blank() -> Left {
-        Left {
-            is_blank: true,
-            ..Left::default()
-        }
-    }
-
-    fn read(file: &File) -> io::Result<Left> {
-        let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX)];
-        let read = read_at(file, &mut bytes)?;
-        bytes.truncate(read);
-        let head = bytes.get(..BLOCK).unwrap_or(&bytes);
-        if head.iter().all(|byte| *byte == 0) {
-            return Ok(Left::blank());
-        }
-        let mut left = Left::default();
-        match head_of(&bytes) {
-            Some(filed) => left.filed = filed,
-            None => {
-                let first = bytes.get(BLOCK..).and_then(Piece::of);
-                left.filed = first.map_or(0, |piece| piece.round.saturating_sub(1));
-                left.is_damaged = true;
-            }
-        }
-        left.find_pieces(&bytes);
-        left.bytes = bytes;
-        Ok(left)
-    }
-
-    fn find_pieces(&mut self, bytes: &[u8]) {
-        let round = self.filed + 1;
-        let (mut at, mut next, mut broken) = (BLOCK, 1, false);
-        while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEAD) {
-            let Some(piece) = Piece::of(rest).filter(|piece| piece.round == round) else {
-                (broken, at) = (true, at + BLOCK);
-                continue;
-            };
-            let place = (at + HEAD, at + piece.length);
-            at += piece.length.next_multiple_of(BLOCK);
-            broken |= piece.number != next;
-            if broken {
-                // Nothing was written behind a piece that had to be on the disk before that.
-                self.is_damaged |= piece.number > next && piece.synced >= next;
-                self.behind.push(place);
-            } else {
-                if next == 1 {
-                    self.before = piece.before;
-                }
-                self.pieces.push(place);
-                self.held = piece.held;
-                next += 1;
-            }
-        }
-    }
-
-    /// Whether there is nothing to file.
-    pub(super) fn is_empty(&self) -> bool {
-        self.steps().next().is_none()
-    }
-
-    /// Every step that counts, oldest first; after damage whatever can still be read.
-    pub(super) fn steps(&self) -> impl Iterator<Item = Step<'_>> {
-        let behind = self.behind.iter().filter(|_| self.is_damaged);
-        let pieces = self.pieces.iter().chain(behind);
-        pieces.flat_map(|(from, to)| Steps(self.bytes.get(*from..*to).unwrap_or_default()))
     }
 }
 
@@ -332,97 +250,55 @@ pub(super) fn damage(files: &Files) -> JournalError {
     )
 }
 
-/// The head of a piece whose checksum fits.
-struct Piece {
-    round: u64,
-    number: u64,
-    length: usize,
-    synced: u64,
-    before: Stamp,
-    held: Stamp,
+/// Where a round begins.
+fn start_of(round: u64) -> u64 {
+    BLOCK as u64 + round % 2 * HALF
 }
 
-impl Piece {
-    fn of(bytes: &[u8]) -> Option<Piece> {
-        let length = usize::try_from(word(bytes, 3)).ok()?;
-        if word(bytes, 0) != MAGIC || length < HEAD {
-            return None;
-        }
-        let whole = bytes.get(..length.checked_next_multiple_of(BLOCK)?)?;
-        let fits = word(bytes, SUM / 8) == checksum(whole);
-        let stamp = |at| Stamp {
-            slots: word(bytes, at),
-            commits: word(bytes, at + 1),
-        };
-        fits.then(|| Piece {
-            round: word(bytes, 1),
-            number: word(bytes, 2),
-            length,
-            synced: word(bytes, 4),
-            before: stamp(5),
-            held: stamp(7),
-        })
-    }
-}
-
-/// The steps of one piece.
-struct Steps<'a>(&'a [u8]);
-
-impl<'a> Steps<'a> {
-    fn part(&mut self) -> Option<&'a [u8]> {
-        let (length, rest) = self.0.split_first_chunk()?;
-        let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        self.0 = rest;
-        Some(part)
-    }
-}
-
-impl<'a> Iterator for Steps<'a> {
-    type Item = Step<'a>;
-
-    fn next(&mut self) -> Option<Step<'a>> {
-        let (kind, rest) = self.0.split_first()?;
-        let (slot, rest) = rest.split_first_chunk()?;
-        self.0 = rest;
-        let (slot, first, second) = (i64::from_le_bytes(*slot), self.part()?, self.part()?);
-        Some(match kind {
-            0 => Step::Begin(slot, first, second),
-            _ => Step::Record(slot, std::str::from_utf8(first).ok()?, second),
-        })
-    }
-}
-
-/// The last round that was filed, if the head can be read.
-fn head_of(bytes: &[u8]) -> Option<u64> {
+/// The end of the last round that was filed, if the head can be read.
+fn head_of(bytes: &[u8]) -> Option<Place> {
     let head = bytes.get(..BLOCK)?;
     let fits = word(head, 0) == MAGIC && word(head, SUM / 8) == checksum(head);
-    fits.then(|| word(head, 1))
-}
-
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let bytes = bytes.get(8 * at..8 * at + 8);
-    bytes.map_or(0, |bytes| {
-        bytes.iter().rfold(0, |n, byte| n << 8 | u64::from(*byte))
+    fits.then(|| Place {
+        round: word(head, 1),
+        piece: word(head, 2),
     })
 }
 
-/// Over whole blocks, but for where it stands itself. Every step can be undone, so one altered word always shows.
-fn checksum(block: &[u8]) -> u64 {
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let eight = bytes.get(8 * at..).and_then(|rest| rest.first_chunk());
+    eight.map_or(0, |eight| u64::from_le_bytes(*eight))
+}
+
+/// Writes a head and its checksum.
+fn seal(blocks: &mut [u8], head: &[u64]) {
+    for (number, bytes) in head.iter().zip(blocks.chunks_exact_mut(8)) {
+        bytes.copy_from_slice(&number.to_le_bytes());
+    }
+    let sum = checksum(blocks);
+    blocks[SUM..HEAD].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Over whole blocks, but for where it stands itself. Every step can be undone, so one altered word always
+/// shows.
+fn checksum(blocks: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut sum = block.len() as u64;
-    for (at, eight) in block.chunks_exact(8).enumerate() {
-        if at != SUM / 8 {
+    let mut sum = blocks.len() as u64;
+    let mut add = |bytes: &[u8]| {
+        for eight in bytes.chunks_exact(8) {
             let number = eight.try_into().map_or(0, u64::from_le_bytes);
             sum = (sum ^ number).wrapping_mul(ODD).rotate_left(29);
         }
-    }
+    };
+    add(&blocks[..SUM]);
+    add(&blocks[HEAD..]);
     sum
 }
 
-/// Reads from the start, as much as there is.
-fn read_at(mut file: &File, into: &mut [u8]) -> io::Result<usize> {
+/// Reads from `at`, as much as there is.
+fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
     use io::{Read, Seek};
-    file.seek(io::SeekFrom::Start(0))?;
+    file.seek(io::SeekFrom::Start(at))?;
     let mut read = 0;
     while read < into.len() {
         match file.read(&mut into[read..]) {

@@ -3,7 +3,7 @@
 //! Whoever asked for no more than the file is told as soon as the log is written, and goes on while
 //! the log is synced for the others: what they ask for next gathers meanwhile.
 
-mod copier;
+mod clerk;
 mod jobs;
 mod link;
 mod taping;
@@ -20,7 +20,8 @@ use super::tape::Tape;
 use super::{faults, schema};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
 use crate::planted;
-pub(super) use copier::Copier;
+pub(super) use clerk::Clerk;
+use clerk::Order;
 pub(super) use jobs::{Job, Outcome, Sync, Waiter};
 pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
@@ -29,6 +30,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+pub(super) use taping::Filing;
 use transact::{Tally, taken_by, transact};
 
 /// The most jobs in one transaction.
@@ -53,13 +55,14 @@ pub(super) struct Writer {
     pub(super) files: Files,
     pub(super) watch: Watch,
     // Before the connection, which is closed last.
-    pub(super) copier: Copier,
+    pub(super) clerk: Clerk,
     pub(super) connection: Connection,
     /// The log, to sync it ourselves.
     pub(super) log: File,
     /// What was written lately, and what of it is not in the tables yet.
     pub(super) tape: Tape,
     pub(super) lately: Lately,
+    pub(super) filing: Option<Filing>,
     /// How far the journal has got, and for how many turns nobody else wrote.
     pub(super) held: Stamp,
     pub(super) turns: u32,
@@ -158,38 +161,31 @@ impl Writer {
         }
     }
 
-    /// Whether there is something to do about the tape or the log: it may have grown long, or was copied.
+    /// Whether there is something to do about the tape or the log: it may have grown long, or the clerk is
+    /// done with it.
     fn wants_look(&mut self) -> bool {
-        self.wants_filing() || self.unseen_pages >= LOOK_AFTER || self.copier.is_done()
+        (self.wants_filing() && self.filing.is_none())
+            || self.unseen_pages >= LOOK_AFTER
+            || self.clerk.is_done()
     }
 
-    /// Puts a long tape into the tables. Nobody is told if that fails: what is on the tape is safe there, and
-    /// whoever writes next meets the same trouble.
-    fn tend_tape(&mut self) {
-        if self.heed_poison().is_ok()
-            && self.wants_filing()
-            && let Ok(_turn) = self.gate.enter(self.patience)
-            && self.is_alone().is_ok()
-        {
-            let _ = self.file();
-        }
-    }
-
-    /// Has a long log copied. What was written while that was done is copied here, as nobody must
-    /// write in between: then the log begins anew.
+    /// Has a long tape filed and a long log copied. Nobody is told if that fails: what is on the tape is safe
+    /// there, and whoever writes next meets the same trouble.
     fn tend_log(&mut self) {
-        if self.heed_poison().is_err() {
+        if !self.wants_look() || self.heed_poison().is_err() {
             return;
         }
-        self.tend_tape();
-        if self.copier.take_done() {
-            let _turn = self.gate.enter(self.patience);
-            self.checkpoint("PASSIVE");
-        } else if self.wants_look() {
+        let Ok(_turn) = self.gate.enter(self.patience) else {
+            return;
+        };
+        if self.is_alone().is_err() || self.hand_over().is_err() {
+            return;
+        }
+        if self.unseen_pages >= LOOK_AFTER && self.clerk.is_free() {
             self.unseen_pages = 0;
             let looked = checkpoint(&self.connection, "NOOP");
             let long = looked.is_ok_and(|(_, logged, copied)| logged - copied >= CHECKPOINT);
-            if long && !self.copier.start() {
+            if long && !self.clerk.start(Order::Copy) {
                 self.checkpoint("PASSIVE");
             }
         }
@@ -247,11 +243,8 @@ impl Writer {
         }
     }
 
-    /// Refuses to go on if a sync has failed, whoever asked for it.
-    fn heed_poison(&mut self) -> Result<(), JournalError> {
-        if let Some(error) = self.copier.take_failure() {
-            self.failed(error);
-        }
+    /// Refuses to go on after a sync that failed.
+    fn heed_poison(&self) -> Result<(), JournalError> {
         match &self.poison {
             Some(poison) => Err(poison.clone()),
             None => Ok(()),
@@ -395,13 +388,13 @@ impl Writer {
 
     /// Leaves the journal in one file, if nobody else has it open.
     fn close(mut self) {
-        self.copier.finish();
-        if self.heed_poison().is_ok() {
-            let turn = self.gate.enter(self.patience);
-            // What cannot be filed now is filed by the next who opens the journal.
-            if turn.is_ok() && self.is_alone().is_ok() && self.file().is_ok() {
-                let _ = self.tape.cut();
-            }
+        let turn = self.gate.enter(self.patience);
+        // What cannot be filed now is filed by the next who opens the journal.
+        if self.poison.is_none() && turn.is_ok() && self.is_alone().is_ok() && self.file().is_ok() {
+            let _ = self.tape.cut();
+        }
+        self.clerk.finish();
+        if self.poison.is_none() {
             self.checkpoint("PASSIVE");
             let _ = self.connection.close();
         }

@@ -1,30 +1,41 @@
 //! How the writer uses the tape: for as long as it is the only one who writes.
 
+use super::clerk::{Done, Order};
 use super::transact::{Tally, file};
-use super::{Job, Writer, faults};
+use super::{Job, LOOK_AFTER, Writer, faults};
 use crate::entry::{Grade, Receipt};
 use crate::journal::sqlite::lately::{Lately, Undo};
 use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
 use crate::journal::sqlite::stamp::Stamp;
 use crate::journal::sqlite::statements::Statements;
-use crate::journal::sqlite::tape::{self, Step};
+use crate::journal::sqlite::tape::{self, Place, Step};
 use crate::journal::sqlite::{opening, writer::Outcome};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
 use std::sync::Arc;
 
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
-/// How many entries may be on the tape before they are filed: that takes a millisecond or two.
+/// How many entries a round holds before it is filed, and how many bytes.
 const MANY: usize = 512;
+const LONG: u64 = 3 << 18;
+
+/// A round that is being filed.
+#[derive(Debug)]
+pub(in super::super) struct Filing {
+    end: Place,
+    held: Stamp,
+}
 
 impl Writer {
     /// Whether nobody else wrote since this writer's last turns. If somebody did, what they left on the tape is
     /// filed. The turn is ours.
-    pub(in super::super) fn is_alone(&mut self) -> Result<bool, JournalError> {
+    pub(super) fn is_alone(&mut self) -> Result<bool, JournalError> {
         let me = self.proof.owner();
         let last = Stamp::last_writer(self.gate.file());
         if last.map_err(|error| faults::system("read", &self.files.lock, error))? == me {
             self.turns = self.turns.saturating_add(1);
+            let done = self.clerk.take_done();
+            self.heed_clerk(done)?;
             return Ok(self.turns >= ALONE);
         }
         self.take_over(false)?;
@@ -33,9 +44,13 @@ impl Writer {
 
     /// Files what others left, and forgets what they have filed. The turn is ours.
     pub(in super::super) fn take_over(&mut self, accept_loss: bool) -> Result<(), JournalError> {
+        // Whoever came in between has filed it, whatever the clerk says, if it is not that the disk failed.
+        if let Some(Done::Filed(Err(error)) | Done::Copied(Err(error))) = self.clerk.wait() {
+            self.failed(error);
+            self.heed_poison()?;
+        }
+        (self.lately, self.filing) = (Lately::default(), None);
         let unread = |writer: &Writer, error| faults::system("read", &writer.files.tape, error);
-        // Whoever came in between has filed it.
-        self.lately = Lately::default();
         match self.tape.all_filed().map_err(|error| unread(self, error))? {
             Some(filed) => self.tape.start(filed),
             None => {
@@ -43,10 +58,9 @@ impl Writer {
                 if left.is_damaged && !accept_loss {
                     return Err(tape::damage(&self.files));
                 }
-                self.tape.start(left.filed);
-                self.lately = Lately::of(&left)?;
-                self.held = left.held;
-                self.file_all()?;
+                let lately = Lately::of(&left)?;
+                self.file_here(&lately, left.held)?;
+                self.start_tape(left.last)?;
             }
         }
         let held = opening::held(&self.connection);
@@ -59,6 +73,53 @@ impl Writer {
         self.turns = 0;
         let noted = Stamp::write_last_writer(self.gate.file(), self.proof.owner());
         noted.map_err(|error| faults::system("write", &self.files.lock, error))
+    }
+
+    /// Takes note of what the clerk has done. The turn is ours, and nobody else had one since it was asked to.
+    fn heed_clerk(&mut self, done: Option<Done>) -> Result<(), JournalError> {
+        match done {
+            Some(Done::Filed(Ok(()))) => {
+                if let Some(filing) = self.filing.take() {
+                    let noted = self.tape.file_to(filing.end);
+                    self.on_tape(noted)?;
+                }
+                self.lately.older = None;
+                self.unseen_pages += LOOK_AFTER;
+            }
+            Some(Done::Copied(Ok(()))) | None => {}
+            // A round that could not be filed for want of space is filed when there is some.
+            Some(Done::Filed(Err(error)) | Done::Copied(Err(error))) => {
+                self.failed(error);
+                self.heed_poison()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_tape<T>(&mut self, done: std::io::Result<T>) -> Result<T, JournalError> {
+        done.map_err(|error| {
+            let error = faults::system("write the tape of", &self.files.journal, error);
+            match error.kind() {
+                Kind::Full => error,
+                _ => self.poisoned_by(error),
+            }
+        })
+    }
+
+    /// Has a long round filed behind our back. The turn is ours.
+    pub(super) fn hand_over(&mut self) -> Result<(), JournalError> {
+        if !self.wants_filing() || self.filing.is_some() || !self.clerk.is_free() {
+            return Ok(());
+        }
+        let next = self.tape.next_round();
+        if let Some(end) = self.on_tape(next)? {
+            let held = self.held;
+            let round = Arc::new(std::mem::take(&mut self.lately));
+            self.lately.older = Some(Arc::clone(&round));
+            self.filing = Some(Filing { end, held });
+            self.clerk.start(Order::File(round, held));
+        }
+        Ok(())
     }
 
     /// Whether a batch can go onto the tape.
@@ -80,37 +141,47 @@ impl Writer {
 
     /// Whether it is time to file what is on the tape.
     pub(super) fn wants_filing(&self) -> bool {
-        self.lately.len() >= MANY || self.tape.is_long()
+        self.lately.len() >= MANY || self.tape.length() >= LONG
     }
 
     /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody
     /// else had one since the tape was written.
     pub(super) fn file(&mut self) -> Result<(), JournalError> {
-        if self.lately.is_empty() && !self.tape.is_used() {
+        let done = self.clerk.wait();
+        self.heed_clerk(done)?;
+        let Some(end) = self.tape.unfiled() else {
             return Ok(());
+        };
+        if let (Some(filing), Some(older)) = (&self.filing, self.lately.older.clone()) {
+            let (held, end) = (filing.held, filing.end);
+            self.file_here(&older, held)?;
+            let noted = self.tape.file_to(end);
+            self.on_tape(noted)?;
         }
-        self.file_all()
+        (self.lately.older, self.filing) = (None, None);
+        let lately = std::mem::take(&mut self.lately);
+        if let Err(error) = self.file_here(&lately, self.held) {
+            self.lately = lately;
+            return Err(error);
+        }
+        self.start_tape(end)
     }
 
-    fn file_all(&mut self) -> Result<(), JournalError> {
+    fn file_here(&mut self, lately: &Lately, held: Stamp) -> Result<(), JournalError> {
         let filed = super::press(&self.connection, &mut self.full, false)
-            .and_then(|()| file(&self.connection, &self.lately, self.held));
-        let tally = match filed {
-            Ok(tally) => tally,
-            Err(error) => {
-                self.roll_back();
-                return Err(self.failed(error));
-            }
-        };
-        self.unseen_pages += 4 + 2 * i64::from(tally.written);
-        let round = self.tape.round();
-        let started = self.log.sync_data().and_then(|()| self.tape.filed(round));
-        if let Err(error) = started {
-            let error = faults::system("sync the log of", &self.files.journal, error);
-            return Err(self.poisoned_by(error));
+            .and_then(|()| file(&self.connection, lately, held));
+        if let Err(error) = filed {
+            self.roll_back();
+            return Err(self.failed(error));
         }
-        self.lately = Lately::default();
-        Ok(())
+        self.unseen_pages += LOOK_AFTER;
+        let synced = self.log.sync_data();
+        self.on_tape(synced)
+    }
+
+    fn start_tape(&mut self, filed: Place) -> Result<(), JournalError> {
+        let started = self.tape.file_all(filed);
+        self.on_tape(started)
     }
 
     /// Writes a batch onto the tape: all of it, or nothing.

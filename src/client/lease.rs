@@ -1,13 +1,16 @@
 //! Getting the right to drive an entry, writing to it, and letting it go.
 
+use super::flight::Flight;
 use super::{Inner, decisions};
 use crate::entry::{Entry, Frozen, Owner, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Expected, Flush, JournalError, JournalErrorKind, Liveness, Write};
 use crate::machine::{self, Claim};
+use crate::message::Origin;
 use crate::operation::Operation;
 use crate::outcome::Outcome;
 use crate::seam::BoxFuture;
+use crate::time::Now;
 use crate::trace;
 use crate::update::Update;
 use std::task::{Context, Waker};
@@ -32,6 +35,10 @@ pub(super) struct Mine {
     pub(super) entry: Entry,
     pub(super) receipt: Receipt,
     pub(super) surely_unsent: bool,
+    /// When that was so.
+    pub(super) now: Now,
+    /// Where it goes, if that was looked at already and is allowed.
+    pub(super) origin: Option<Origin>,
 }
 
 impl Inner {
@@ -46,9 +53,12 @@ impl Inner {
     pub(super) async fn acquire(
         &self,
         operation: &Operation,
+        flight: &Flight<'_>,
         wish: Wish,
     ) -> Result<Acquired, Error> {
-        if let Some(mine) = self.take_fresh(operation) {
+        if flight.take_held()
+            && let Some(mine) = self.take_fresh(operation)
+        {
             return Ok(Acquired::Mine(mine));
         }
         let started = self.clock.now();
@@ -87,9 +97,8 @@ impl Inner {
     /// What was begun a moment ago and has not been touched since needs no second look.
     fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
         let mut state = operation.state();
-        let untouched = self.flights.end_hold(state.entry.key());
-        let (now, begun) = (self.clock.now().wall, state.entry.progress.window_start);
-        if !untouched || now < begun || now.since(begun) > FRESH {
+        let (now, begun) = (self.clock.now(), state.entry.progress.window_start);
+        if now.wall < begun || now.wall.since(begun) > FRESH {
             return None;
         }
         let receipt = state.held.take()?;
@@ -97,6 +106,8 @@ impl Inner {
             entry: state.entry.clone(),
             receipt,
             surely_unsent: true,
+            now,
+            origin: state.origin.take(),
         }))
     }
 
@@ -105,7 +116,8 @@ impl Inner {
     /// If it lay unsent for long, its window has to begin again, durably, before anything is sent:
     /// it is let go, and the claim that follows sees to that.
     async fn take_held(&self, operation: &Operation, entry: &Entry) -> Result<Held, Error> {
-        let young = decisions::is_young(&entry.progress, self.clock.now().wall);
+        let now = self.clock.now();
+        let young = decisions::is_young(&entry.progress, now.wall);
         {
             let mut state = operation.state();
             // Somebody else may have taken over what we began: then our receipt is void.
@@ -117,6 +129,8 @@ impl Inner {
                         entry: entry.clone(),
                         receipt,
                         surely_unsent: true,
+                        now,
+                        origin: None,
                     })));
                 }
                 receipt => state.held = receipt,
@@ -124,7 +138,7 @@ impl Inner {
         }
         let unsent = machine::release(&entry.progress, true);
         let (slot, frozen, old) = (entry.slot, &entry.frozen, Expected::of(&entry.progress));
-        match self.record(slot, frozen, old, &unsent, Flush::Full).await {
+        match self.record(slot, frozen, old, unsent, Flush::Full).await {
             Err(error) if error.kind() != JournalErrorKind::Stale => {
                 Err(operation.unseen(error.into()))
             }
@@ -166,7 +180,7 @@ impl Inner {
         let (slot, frozen) = (claimed.slot, &claimed.frozen);
         let old = Expected::of(&entry.progress);
         let written = self
-            .record(slot, frozen, old, &claimed.progress, Flush::Full)
+            .record(slot, frozen, old, claimed.progress.clone(), Flush::Full)
             .await;
         // A write that is said to have failed may have taken hold all the same.
         let in_doubt = matches!(&written, Err(error) if error.kind() != JournalErrorKind::Stale);
@@ -180,6 +194,8 @@ impl Inner {
                     entry: claimed,
                     receipt,
                     surely_unsent,
+                    now: self.clock.now(),
+                    origin: None,
                 })))
             }
             Err(error) if error.kind() == JournalErrorKind::Stale => Ok(Claimed::Again),
@@ -207,29 +223,16 @@ impl Inner {
         slot: u64,
         frozen: &Frozen,
         expected: Expected,
-        progress: &Progress,
+        progress: Progress,
         flush: Flush,
     ) -> BoxFuture<'_, Result<Receipt, JournalError>> {
-        let write = self.written(slot, frozen, expected, progress, flush);
-        self.journal.record(write)
-    }
-
-    fn written(
-        &self,
-        slot: u64,
-        frozen: &Frozen,
-        expected: Expected,
-        progress: &Progress,
-        flush: Flush,
-    ) -> Write {
-        let progress = decisions::kept(progress.clone(), frozen, &self.keeper, &*self.dice);
-        Write {
+        self.journal.record(Write {
             slot,
             key: frozen.key.clone(),
             expected,
-            progress,
+            progress: decisions::kept(progress, frozen, &self.keeper, &*self.dice),
             flush,
-        }
+        })
     }
 
     /// A begin that is said to have failed may have taken hold all the same: then nobody drives what it
@@ -244,7 +247,7 @@ impl Inner {
         if let Some(made) = found.entries.iter().find(made) {
             let unsent = machine::release(&made.progress, true);
             let (slot, frozen) = (made.slot, &made.frozen);
-            let _ = self.record(slot, frozen, ours, &unsent, Flush::Full).await;
+            let _ = self.record(slot, frozen, ours, unsent, Flush::Full).await;
         }
     }
 
@@ -254,7 +257,7 @@ impl Inner {
         slot: u64,
         frozen: &Frozen,
         expected: Expected,
-        progress: &Progress,
+        progress: Progress,
         flush: Flush,
     ) {
         let mut write = self.record(slot, frozen, expected, progress, flush);
@@ -290,7 +293,7 @@ impl Drop for Unheard<'_> {
             let progress = machine::release(&claimed.progress, false);
             let (slot, frozen) = (claimed.slot, &claimed.frozen);
             let ours = Expected::of(&claimed.progress);
-            inner.let_go(slot, frozen, ours, &progress, Flush::Normal);
+            inner.let_go(slot, frozen, ours, progress, Flush::Normal);
         }
     }
 }

@@ -265,7 +265,8 @@ impl OperationBuilder {
                 entry.slot = receipt.slot();
                 crate::trace::begun(&entry);
                 inner.flights.hold(entry.key());
-                Ok(Operation::begun(self.client, entry, receipt, body))
+                let origin = self.draft.origin.take();
+                Ok(Operation::begun(self.client, entry, receipt, origin, body))
             }
             Begun::Exists(existing) => {
                 check_join(&existing, &entry.frozen, self.draft.adopted.is_some())?;

@@ -9,7 +9,7 @@ use crate::fingerprint::Fingerprint;
 use crate::journal::{Damaged, Tombstone};
 use crate::key::Key;
 use crate::machine::may_have_left;
-use crate::message::{Headers, Method, place_of};
+use crate::message::{Headers, Method, Origin, place_of};
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
@@ -42,6 +42,8 @@ pub(crate) struct Draft {
     pub(crate) keyed: bool,
     pub(crate) complete: Complete,
     pub(crate) problems: Vec<String>,
+    /// Where it goes, once that was found to be allowed.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl Draft {
@@ -68,6 +70,7 @@ impl Draft {
             keyed: true,
             complete: Complete::Status,
             problems,
+            origin: None,
         }
     }
 
@@ -222,7 +225,7 @@ impl Draft {
         dice: &dyn Dice,
     ) -> Result<(Entry, Arc<[u8]>), Error> {
         self.check(settings)?;
-        settings.check_origin(&self.url)?;
+        self.origin = Some(settings.check_origin(&self.url)?);
         let key = self.adopted.clone();
         let key = key.unwrap_or_else(|| Key::from_random(dice.key_bytes()));
         let method = self.method.unwrap_or(Method::Post);

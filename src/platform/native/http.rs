@@ -265,9 +265,11 @@ fn request<'a>(
 fn readable(lines: &::http::HeaderMap) -> Headers {
     let mut headers = Headers::new();
     for (name, value) in lines {
-        let value = String::from_utf8_lossy(value.as_bytes());
         // Nothing that came through the parser is refused; if it were, it would be no header.
-        let _ = headers.push(name.as_str(), &value);
+        let _ = match str::from_utf8(value.as_bytes()) {
+            Ok(value) => headers.push(name.as_str(), value),
+            Err(_) => headers.push(name.as_str(), &String::from_utf8_lossy(value.as_bytes())),
+        };
     }
     headers
 }

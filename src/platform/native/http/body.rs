@@ -49,7 +49,7 @@ impl GuardedBody {
     }
 
     pub(super) fn is_late(&self) -> bool {
-        self.clock.now().monotonic > self.not_after
+        self.clock.monotonic() > self.not_after
     }
 
     fn ask(&self, grant: impl Fn(&Trace) -> bool) -> Result<(), Withheld> {

@@ -33,16 +33,21 @@ impl Inner {
         let key = operation.key();
         trace::within(&key, async {
             let (flight, waited) = self.flights.enter(&key).await;
-            if waited && let Some(entry) = self.landed(operation).await? {
+            // Boxed, as what is rare and large below: a task that waits would keep room for it.
+            if waited && let Some(entry) = Box::pin(self.landed(operation)).await? {
                 return self.conclude(operation, &entry);
             }
             let mut heard = None;
             loop {
-                let mine = match self.acquire(operation, &flight, wish).await? {
-                    Acquired::Mine(mine) => mine,
-                    Acquired::Ended(entry) => return self.conclude(operation, &entry),
+                let fresh = flight.take_held().then(|| self.take_fresh(operation));
+                let mine = match fresh.flatten() {
+                    Some(mine) => mine,
+                    None => match Box::pin(self.acquire(operation, wish)).await? {
+                        Acquired::Mine(mine) => mine,
+                        Acquired::Ended(entry) => return self.conclude(operation, &entry),
+                    },
                 };
-                let mut ride = Ride::new(self, operation, &flight, *mine)?;
+                let mut ride = Box::new(Ride::new(self, operation, &flight, *mine)?);
                 ride.machine.keep_to(heard);
                 if let Some(end) = ride.run().await? {
                     return Ok(end);

@@ -1,6 +1,5 @@
 //! Getting the right to drive an entry, writing to it, and letting it go.
 
-use super::flight::Flight;
 use super::{Inner, decisions};
 use crate::entry::{Entry, Frozen, Owner, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
@@ -49,18 +48,12 @@ impl Inner {
         Ok(decisions::is_over(entry.progress.phase).then_some(entry))
     }
 
-    /// Gets the right to drive: at once for what we began, by a claim for all else.
+    /// Gets the right to drive what was not begun a moment ago, mostly by a claim.
     pub(super) async fn acquire(
         &self,
         operation: &Operation,
-        flight: &Flight<'_>,
         wish: Wish,
     ) -> Result<Acquired, Error> {
-        if flight.take_held()
-            && let Some(mine) = self.take_fresh(operation)
-        {
-            return Ok(Acquired::Mine(mine));
-        }
         let started = self.clock.now();
         let mut joined = false;
         loop {
@@ -95,7 +88,7 @@ impl Inner {
     }
 
     /// What was begun a moment ago and has not been touched since needs no second look.
-    fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
+    pub(super) fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
         let mut state = operation.state();
         let (now, begun) = (self.clock.now(), state.entry.progress.window_start);
         if now.wall < begun || now.wall.since(begun) > FRESH {

@@ -271,7 +271,7 @@ struct Writer(Vec<u8>);
 impl Writer {
     /// Room for `large` bytes and for what is usual beside them: a list that grows is copied each time.
     fn new(large: usize) -> Writer {
-        let mut bytes = Vec::with_capacity(large + 400);
+        let mut bytes = Vec::with_capacity(large + 320);
         bytes.push(FORMAT);
         Writer(bytes)
     }

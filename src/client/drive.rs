@@ -43,11 +43,11 @@ impl Inner {
                 let mine = match fresh.flatten() {
                     Some(mine) => mine,
                     None => match Box::pin(self.acquire(operation, wish)).await? {
-                        Acquired::Mine(mine) => mine,
+                        Acquired::Mine(mine) => *mine,
                         Acquired::Ended(entry) => return self.conclude(operation, &entry),
                     },
                 };
-                let mut ride = Box::new(Ride::new(self, operation, &flight, *mine)?);
+                let mut ride = Box::new(Ride::new(self, operation, &flight, mine)?);
                 ride.machine.keep_to(heard);
                 if let Some(end) = ride.run().await? {
                     return Ok(end);

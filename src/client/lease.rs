@@ -88,20 +88,20 @@ impl Inner {
     }
 
     /// What was begun a moment ago and has not been touched since needs no second look.
-    pub(super) fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
+    pub(super) fn take_fresh(&self, operation: &Operation) -> Option<Mine> {
         let mut state = operation.state();
         let (now, begun) = (self.clock.now(), state.entry.progress.window_start);
         if now.wall < begun || now.wall.since(begun) > FRESH {
             return None;
         }
         let receipt = state.held.take()?;
-        Some(Box::new(Mine {
+        Some(Mine {
             entry: state.entry.clone(),
             receipt,
             surely_unsent: true,
             now,
             origin: state.origin.take(),
-        }))
+        })
     }
 
     /// What we began and still hold is ours, and surely unsent: no claim is needed.

@@ -216,7 +216,7 @@ impl Draft {
         Err(invalid(problems.join("; ")))
     }
 
-    /// The entry to make durable, and the exact body.
+    /// The entry to make durable, and the exact body. Takes the intent and the URL along.
     pub(crate) fn freeze(
         &mut self,
         settings: &Settings,
@@ -249,18 +249,19 @@ impl Draft {
             let _ = headers.push("authorization", "Bearer planted");
         }
         let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
+        let window = self.effective_window();
         let mut frozen = Frozen {
             key,
             scope: settings.scope.clone(),
-            intent: self.intent.clone(),
+            intent: std::mem::take(&mut self.intent),
             generation: self.generation,
             method,
-            url: self.url.clone(),
+            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
+            url: std::mem::take(&mut self.url),
             headers,
             key_line,
             body: Kept::NotKept,
             body_digest: Sha256::digest(&body).into(),
-            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
             profile: self.profile.name().into(),
             begun_at: now,
             complete: self.complete.clone(),
@@ -277,7 +278,7 @@ impl Draft {
         let entry = Entry {
             slot: 0,
             frozen: Arc::new(frozen),
-            progress: Progress::ready(owner, now, self.effective_window(), source),
+            progress: Progress::ready(owner, now, window, source),
         };
         Ok((entry, body))
     }

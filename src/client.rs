@@ -263,17 +263,17 @@ impl Inner {
     fn with_budget<T>(
         &self,
         origin: &Origin,
+        now: Duration,
         use_it: impl FnOnce(&mut Budget, Duration) -> T,
     ) -> T {
-        let now = self.clock.now().monotonic;
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
-        if !budgets.contains_key(origin) {
-            budgets.insert(origin.clone(), Budget::new());
+        if let Some(budget) = budgets.get_mut(origin) {
+            return use_it(budget, now);
         }
-        match budgets.get_mut(origin) {
-            Some(budget) => use_it(budget, now),
-            None => use_it(&mut Budget::new(), now),
-        }
+        let mut budget = Budget::new();
+        let used = use_it(&mut budget, now);
+        budgets.insert(origin.clone(), budget);
+        used
     }
 }
 

@@ -10,6 +10,11 @@ pub trait Clock: MaybeSend + MaybeSync {
     /// Both clocks, looked at together.
     fn now(&self) -> Now;
 
+    /// The monotonic clock alone, for who need not know the time of day.
+    fn monotonic(&self) -> Duration {
+        self.now().monotonic
+    }
+
     /// Resolves when `duration` has passed.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 }
@@ -52,6 +57,10 @@ impl Clock for Steady {
             return now;
         }
         furthest.steady(now)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {

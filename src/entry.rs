@@ -26,7 +26,7 @@ pub const REMEMBERED_ATTEMPTS: usize = 16;
 /// Servers scope keys by account, so an operation begun for one principal is never resumed for
 /// another. A scope is stored in plain text: it must not be a secret.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Scope(Box<str>);
+pub struct Scope(Arc<str>);
 
 impl Scope {
     /// The scope of `application`, acting for `principal` if there is one.

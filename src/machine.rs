@@ -197,6 +197,23 @@ impl Machine {
         self.last.as_ref()
     }
 
+    /// The same for whoever tells it at the end.
+    pub(crate) fn take_last_response(&mut self) -> Option<Response> {
+        self.last.take()
+    }
+
+    /// The progress, for whoever keeps it at the end: this machine knows nothing any more.
+    pub(crate) fn take_progress(&mut self) -> Progress {
+        let Progress {
+            window_start,
+            window,
+            window_source,
+            ..
+        } = self.progress;
+        let nothing = Progress::ready(Owner::NONE, window_start, window, window_source);
+        std::mem::replace(&mut self.progress, nothing)
+    }
+
     /// Whether the request may have had its effect.
     #[must_use]
     pub fn in_doubt(&self) -> bool {
@@ -353,11 +370,7 @@ impl Machine {
         let order = Order {
             frozen: &self.frozen,
             body: &self.body,
-            url: self
-                .progress
-                .moved_to
-                .as_deref()
-                .unwrap_or(&self.frozen.url),
+            moved_to: self.progress.moved_to.as_deref(),
             attempt: self.progress.attempts,
             timeout: self.policy.attempt_timeout.min(self.time_left(tick.now)),
             not_after: tick.now.monotonic.saturating_add(left),

@@ -79,7 +79,18 @@ impl fmt::Debug for InvalidMessage {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(Option<Arc<Vec<Line>>>);
 
-type Line = (Box<str>, Box<str>);
+/// Name and value in one piece: there are many of them.
+#[derive(Clone, PartialEq, Eq)]
+struct Line {
+    text: Box<str>,
+    name: usize,
+}
+
+impl Line {
+    fn parts(&self) -> (&str, &str) {
+        self.text.split_at(self.name)
+    }
+}
 
 impl Headers {
     /// No headers.
@@ -104,39 +115,51 @@ impl Headers {
     /// Refuses a name that is not an HTTP token and a value with control characters: CR or LF in a
     /// value would let it write header lines of its own.
     pub fn push(&mut self, name: &str, value: &str) -> Result<(), InvalidMessage> {
-        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        let token = |b: u8| {
+            matches!(b, b'a'..=b'z' | b'-' | b'A'..=b'Z' | b'0'..=b'9' | b'!' | b'#'..=b'\'' | b'*'
+                | b'+' | b'.' | b'^'..=b'`' | b'|' | b'~')
+        };
         if name.is_empty() || !name.bytes().all(token) {
             return Err(InvalidMessage(format!(
                 "{} is not a header name; use letters, digits and dashes",
                 quoted(name)
             )));
         }
-        if value.bytes().any(|b| (b < 0x20 && b != b'\t') || b == 0x7f) {
+        // Every byte is looked at, several at a time: nearly no value holds one.
+        let control = |b: u8| ((b < 0x20) & (b != b'\t')) | (b == 0x7f);
+        if value.bytes().fold(false, |found, b| found | control(b)) {
             return Err(InvalidMessage(format!(
                 "the value of header {name} holds a control character (CR, LF or NUL); remove it"
             )));
         }
-        let mut name: Box<str> = name.into();
-        name.make_ascii_lowercase();
+        let mut text = [name, value.trim_ascii()].concat().into_boxed_str();
+        let name = name.len();
+        if let Some(name) = text.get_mut(..name) {
+            name.make_ascii_lowercase();
+        }
         let lines = Arc::make_mut(self.0.get_or_insert_default());
-        lines.push((name, value.trim_ascii().into()));
+        lines.push(Line { text, name });
         Ok(())
     }
 
-    /// The first value of `name`, which is given in lower case.
+    /// The first value of `name`, whatever its case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+        let mut lines = self.iter();
+        let named = lines.find(|(n, _)| n.eq_ignore_ascii_case(name));
+        named.map(|(_, value)| value)
     }
 
-    /// Every value of `name`, which is given in lower case.
+    /// Every value of `name`, whatever its case.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.iter().filter(move |(n, _)| *n == name).map(|(_, v)| v)
+        self.iter()
+            .filter(move |(n, _)| n.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
     }
 
     /// All lines.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.lines().iter().map(|(name, value)| (&**name, &**value))
+        self.lines().iter().map(Line::parts)
     }
 
     /// How many lines there are.
@@ -168,7 +191,7 @@ impl Headers {
         }
         let mut kept = Vec::new();
         for line in self.lines() {
-            if keep(&line.0) {
+            if keep(line.parts().0) {
                 kept.push(line.clone());
             }
         }
@@ -209,7 +232,9 @@ impl Origin {
     /// journal.
     pub fn of(url: &str) -> Result<Origin, InvalidMessage> {
         let refuse = |why: &str| InvalidMessage(format!("{} {why}", quoted(without_query(url))));
-        if let Some(bad) = url.chars().find(|c| !c.is_ascii_graphic()) {
+        if !url.bytes().all(|b| b.is_ascii_graphic())
+            && let Some(bad) = url.chars().find(|c| !c.is_ascii_graphic())
+        {
             let bad = quoted(bad.encode_utf8(&mut [0; 4]));
             return Err(refuse(&format!("holds {bad}; percent-encode it")));
         }
@@ -217,11 +242,10 @@ impl Origin {
         let Some((scheme, rest)) = parts else {
             return Err(refuse("is not an absolute URL; write https://host/path"));
         };
-        let https = match scheme.to_ascii_lowercase().as_str() {
-            "https" => true,
-            "http" => false,
-            _ => return Err(refuse("is neither http nor https")),
-        };
+        let https = scheme.eq_ignore_ascii_case("https");
+        if !https && !scheme.eq_ignore_ascii_case("http") {
+            return Err(refuse("is neither http nor https"));
+        }
         let authority = before(rest, b"/?#");
         if authority.bytes().any(|b| b == b'@') {
             return Err(InvalidMessage(
@@ -244,11 +268,9 @@ impl Origin {
             }
             Some(text) => text.parse().map_err(|_| refuse("has an invalid port"))?,
         };
-        Ok(Origin {
-            https,
-            host: host.to_ascii_lowercase().into(),
-            port,
-        })
+        let mut host: Box<str> = host.into();
+        host.make_ascii_lowercase();
+        Ok(Origin { https, host, port })
     }
 
     /// Whether it is `https`.

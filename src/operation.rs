@@ -17,7 +17,7 @@ use crate::fingerprint::Fingerprint;
 use crate::journal::{Damaged, Expected, Flush, JournalErrorKind, Write};
 use crate::key::{Key, Reference};
 use crate::machine;
-use crate::message::{Headers, Method};
+use crate::message::{Headers, Method, Origin};
 use crate::outcome::Outcome;
 use crate::retry::classify::Complete;
 use crate::seam::BoxFuture;
@@ -59,6 +59,8 @@ pub(crate) struct State {
     pub(crate) entry: Entry,
     /// The receipt of our own begin, until it is used.
     pub(crate) held: Option<Receipt>,
+    /// Where it goes, if this process began it and has not sent it.
+    pub(crate) origin: Option<Origin>,
     /// The exact body, if this process has it.
     pub(crate) body: Option<Arc<[u8]>>,
     /// Whether this process began it.
@@ -101,10 +103,17 @@ impl Decree<'_> {
 
 impl Operation {
     /// An operation that this process just made durable.
-    pub(crate) fn begun(client: Client, entry: Entry, receipt: Receipt, body: Arc<[u8]>) -> Self {
+    pub(crate) fn begun(
+        client: Client,
+        entry: Entry,
+        receipt: Receipt,
+        origin: Option<Origin>,
+        body: Arc<[u8]>,
+    ) -> Self {
         let state = State {
             entry,
             held: Some(receipt),
+            origin,
             body: Some(body),
             begun_here: true,
             maybe_sent: false,
@@ -118,6 +127,7 @@ impl Operation {
         let state = State {
             entry,
             held: None,
+            origin: None,
             body: None,
             begun_here: false,
             maybe_sent,
@@ -337,7 +347,7 @@ impl Operation {
             inner.flights.end_hold(entry.key());
             let released = machine::release(&entry.progress, true);
             let (frozen, ours) = (&entry.frozen, Expected::of(&entry.progress));
-            let write = inner.record(entry.slot, frozen, ours, &released, Flush::Normal);
+            let write = inner.record(entry.slot, frozen, ours, released, Flush::Normal);
             match write.await {
                 // Somebody else wrote first: then it is theirs.
                 Err(error) if error.kind() != JournalErrorKind::Stale => {
@@ -568,7 +578,9 @@ impl Drop for Operation {
     /// An operation that was begun and never sent is let go, so that anyone may take it at once.
     fn drop(&mut self) {
         let (client, state) = (&self.client.0, self.state());
-        client.flights.end_hold(state.entry.key());
+        if state.held.is_some() {
+            client.flights.end_hold(state.entry.key());
+        }
         // Only the very revision that we wrote when we began is known to be unsent: another handle may
         // have driven it since, even to its end.
         let current = |receipt: &Receipt| receipt.revision() == state.entry.progress.revision;
@@ -576,7 +588,7 @@ impl Drop for Operation {
             let progress = machine::release(&state.entry.progress, true);
             let Entry { slot, frozen, .. } = &state.entry;
             let ours = Expected::of(&state.entry.progress);
-            client.let_go(*slot, frozen, ours, &progress, Flush::Normal);
+            client.let_go(*slot, frozen, ours, progress, Flush::Normal);
         }
     }
 }

@@ -206,8 +206,8 @@ impl Profile {
     /// Measured against the response's own `Date` where that can be read.
     #[must_use]
     pub fn remembered_for(&self, headers: &Headers, now: Timestamp) -> Option<Duration> {
-        let name = self.window_header()?.to_ascii_lowercase();
-        retry_after::until(headers.get(&name)?, headers, now)
+        let name = self.window_header()?;
+        retry_after::until(headers.get(name)?, headers, now)
     }
 
     /// Whether asking again under the same key brings the result of a finished action back.
@@ -283,8 +283,7 @@ impl Profile {
     /// # Errors
     /// Refuses a second line for the key: servers would see the two as one garbled value.
     pub fn check_headers(&self, headers: &Headers) -> Result<(), InvalidMessage> {
-        let own = self.key_header().map(str::to_ascii_lowercase);
-        for name in own.iter().map(String::as_str).chain(["idempotency-key"]) {
+        for name in self.key_header().into_iter().chain(["idempotency-key"]) {
             if headers.get(name).is_some() {
                 return Err(InvalidMessage(format!(
                     "the header {name} is samekey's to set; remove it, or adopt its value as the key"
@@ -356,6 +355,9 @@ impl Profile {
 
     /// What the most particular matching route says.
     fn route(&self, url: &str, says: fn(&Route) -> bool) -> Option<&Route> {
+        if self.0.routes.is_empty() {
+            return None;
+        }
         let path = without_query(url);
         let matching = |route: &&Route| place_of(path, &route.path).is_some() && says(route);
         let routes = self.0.routes.iter().filter(matching);

@@ -6,7 +6,7 @@ use crate::entry::{DecodeError, Entry, Frozen, Kept, Phase, Progress, Scope};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::machine::{self, End, Machine};
-use crate::message::Content;
+use crate::message::{Content, Response};
 use crate::operation::nonce;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
@@ -140,13 +140,28 @@ pub(crate) fn given_up(progress: &Progress) -> Option<Error> {
 }
 
 /// The outcome as it came, with what the journal does not keep.
+#[cfg(feature = "page")]
 pub(crate) fn outcome(machine: &Machine, key: &Key, found: bool) -> Outcome {
-    let response = machine.last_response();
-    let content = response.map_or(Content::NotKept, |response| response.content.clone());
-    let outcome = Outcome::of(key, machine.progress(), content, found);
+    outcome_of(
+        machine.last_response().cloned(),
+        machine.progress(),
+        key,
+        found,
+    )
+}
+
+/// The outcome of the answer that settled it.
+pub(crate) fn outcome_of(
+    response: Option<Response>,
+    progress: &Progress,
+    key: &Key,
+    found: bool,
+) -> Outcome {
     match response {
-        Some(response) => outcome.with_headers(response.headers.clone()),
-        None => outcome,
+        Some(Response {
+            headers, content, ..
+        }) => Outcome::of(key, progress, content, found).with_headers(headers),
+        None => Outcome::of(key, progress, Content::NotKept, found),
     }
 }
 

@@ -2,9 +2,12 @@
 //! `platform::page`, with the package's script.
 
 use super::decisions::{self, Overruled};
+use super::flight::Flight;
 use super::lease::{Acquired, Mine, Wish};
 use super::{Asked, CredentialsError, Inner};
-use crate::entry::{Frozen, Owner, Phase, Progress, Receipt};
+#[cfg(feature = "planted")]
+use crate::entry::Progress;
+use crate::entry::{Frozen, Owner, Phase, Receipt};
 use crate::error::Error;
 use crate::journal::{Expected, Flush, JournalError, JournalErrorKind};
 use crate::machine::{Decision, End, Event, Machine, Permit, Probe, Task, Tick};
@@ -14,6 +17,7 @@ use crate::outcome::Outcome;
 #[cfg(feature = "planted")]
 use crate::planted;
 use crate::retry::budget::Budget;
+use crate::time::Now;
 use crate::trace;
 use crate::update::Update;
 use std::sync::Arc;
@@ -28,17 +32,22 @@ impl Inner {
         operation.check_damage()?;
         let key = operation.key();
         trace::within(&key, async {
-            let (_flight, waited) = self.flights.enter(&key).await;
-            if waited && let Some(entry) = self.landed(operation).await? {
+            let (flight, waited) = self.flights.enter(&key).await;
+            // Boxed, as what is rare and large below: a task that waits would keep room for it.
+            if waited && let Some(entry) = Box::pin(self.landed(operation)).await? {
                 return self.conclude(operation, &entry);
             }
             let mut heard = None;
             loop {
-                let mine = match self.acquire(operation, wish).await? {
-                    Acquired::Mine(mine) => mine,
-                    Acquired::Ended(entry) => return self.conclude(operation, &entry),
+                let fresh = flight.take_held().then(|| self.take_fresh(operation));
+                let mine = match fresh.flatten() {
+                    Some(mine) => mine,
+                    None => match Box::pin(self.acquire(operation, wish)).await? {
+                        Acquired::Mine(mine) => *mine,
+                        Acquired::Ended(entry) => return self.conclude(operation, &entry),
+                    },
                 };
-                let mut ride = Ride::new(self, operation, *mine)?;
+                let mut ride = Box::new(Ride::new(self, operation, &flight, mine)?);
                 ride.machine.keep_to(heard);
                 if let Some(end) = ride.run().await? {
                     return Ok(end);
@@ -73,17 +82,19 @@ enum Leaving {
 struct Ride<'a> {
     inner: &'a Inner,
     operation: &'a Operation,
+    flight: &'a Flight<'a>,
     slot: u64,
     frozen: Arc<Frozen>,
     machine: Machine,
     origin: Origin,
-    receipt: Option<Receipt>,
+    /// What it begins with, and when that was so.
+    receipt: Option<(Receipt, Now)>,
     refresh: bool,
     /// Why there were no credentials the last time.
     no_credentials: Option<CredentialsError>,
     sending: bool,
-    /// A revision that the journal was told to write and has not answered for.
-    pending: Option<(Box<Progress>, Flush)>,
+    /// The journal was told to write the machine's progress and has not answered for it.
+    pending: Option<Flush>,
     /// How many attempts the journal knew of when we last wrote: more are somebody else's.
     noted: u32,
     /// The latest of ours that the journal acknowledged: what the next write replaces.
@@ -94,22 +105,30 @@ struct Ride<'a> {
 }
 
 impl<'a> Ride<'a> {
-    fn new(inner: &'a Inner, operation: &'a Operation, mine: Mine) -> Result<Ride<'a>, Error> {
+    fn new(
+        inner: &'a Inner,
+        operation: &'a Operation,
+        flight: &'a Flight<'a>,
+        mine: Mine,
+    ) -> Result<Ride<'a>, Error> {
         let Mine {
             mut entry,
             receipt,
             surely_unsent,
+            now,
+            origin,
         } = mine;
-        let (now, progress) = (inner.clock.now(), &mut entry.progress);
+        let progress = &mut entry.progress;
         let start = progress.window_start;
         let seen = now.wall.max(progress.seen_at).since(start);
-        let age = inner
-            .flights
-            .age(&entry.frozen.key, start, seen, now.monotonic);
+        let age = flight.age(start, seen, now.monotonic);
         progress.seen_at = progress.seen_at.max(start + age);
-        let origin = inner
-            .check_origin(&entry.frozen.url)
-            .map_err(|error| operation.blame(error))?;
+        let origin = match origin {
+            Some(origin) => origin,
+            None => inner
+                .check_origin(&entry.frozen.url)
+                .map_err(|error| operation.blame(error))?,
+        };
         let noted = entry.progress.attempts;
         let written = Expected::of(&entry.progress);
         let (slot, frozen) = (entry.slot, Arc::clone(&entry.frozen));
@@ -121,15 +140,16 @@ impl<'a> Ride<'a> {
             flush_all: inner.flush_all,
             surely_unsent,
         });
-        inner.with_budget(&origin, Budget::deposit);
+        inner.with_budget(&origin, now.monotonic, Budget::deposit);
         Ok(Ride {
             inner,
             operation,
+            flight,
             slot,
             frozen,
             machine,
             origin,
-            receipt: Some(receipt),
+            receipt: Some((receipt, now)),
             refresh: false,
             no_credentials: None,
             sending: false,
@@ -143,7 +163,7 @@ impl<'a> Ride<'a> {
 
     /// Obeys until there is an end; `None` if somebody else drives the entry now.
     async fn run(&mut self) -> Result<Option<Outcome>, Error> {
-        let Some(receipt) = self.receipt.take() else {
+        let Some((receipt, mut now)) = self.receipt.take() else {
             return Ok(None);
         };
         let mut event = Event::Drive(receipt);
@@ -152,35 +172,30 @@ impl<'a> Ride<'a> {
                 true => self.inner.dice.roll(),
                 false => 0,
             };
-            let now = self.inner.clock.now();
-            let tick = Tick { now, roll };
-            let decision = self.machine.step(event, tick);
+            let decision = self.machine.step(event, Tick { now, roll });
             event = match decision {
                 Decision::Record { progress, flush } => {
-                    let (progress, _) = self.pending.insert((progress, flush));
+                    self.pending = Some(flush);
                     let (inner, slot, frozen, old) =
                         (self.inner, self.slot, &self.frozen, self.written);
                     #[cfg(feature = "planted")]
-                    let written = match planted_write(inner, slot, frozen, progress).await {
+                    let written = match planted_write(inner, slot, frozen, &progress).await {
                         Some(receipt) => Ok(receipt),
-                        None => inner.record(slot, frozen, old, progress, flush).await,
+                        None => inner.record(slot, frozen, old, *progress, flush).await,
                     };
                     #[cfg(not(feature = "planted"))]
-                    let written = inner.record(slot, frozen, old, progress, flush).await;
-                    let noted = self.pending.take();
+                    let written = inner.record(slot, frozen, old, *progress, flush).await;
+                    self.pending = None;
+                    let progress = self.machine.progress();
                     match written {
                         Ok(receipt) => {
-                            if let Some((progress, _)) = noted {
-                                self.noted = progress.attempts;
-                                self.written = Expected::of(&progress);
-                            }
+                            self.noted = progress.attempts;
+                            self.written = Expected::of(progress);
                             Event::Recorded(receipt)
                         }
                         Err(error) => {
                             let failed = error.kind() != JournalErrorKind::Stale;
-                            self.failed = noted
-                                .map(|(progress, _)| Expected::of(&progress))
-                                .filter(|_| failed);
+                            self.failed = failed.then(|| Expected::of(progress));
                             // Boxed, as it is rare and large.
                             return Box::pin(self.not_recorded(error)).await;
                         }
@@ -190,8 +205,9 @@ impl<'a> Ride<'a> {
                 Decision::Probe(probe) => self.exchange(Leaving::Question(probe)).await,
                 Decision::Sleep { wait, charge } => self.sleep(wait, charge).await,
                 Decision::Reauthorise => self.reauthorise(),
-                Decision::Finish(end) => return self.finish(end).map(Some),
+                Decision::Finish(end) => return self.finish(end, now).map(Some),
             };
+            now = self.inner.clock.now();
         }
     }
 
@@ -296,25 +312,20 @@ impl<'a> Ride<'a> {
         });
         self.inner.sleep(wait).await;
         let inner = self.inner;
-        let may_retry = !charge || inner.with_budget(&self.origin, Budget::withdraw);
+        let may_retry = !charge || {
+            let now = inner.clock.monotonic();
+            inner.with_budget(&self.origin, now, Budget::withdraw)
+        };
         Event::Woke { may_retry }
     }
 
-    fn finish(&mut self, end: End) -> Result<Outcome, Error> {
+    fn finish(&mut self, end: End, now: Now) -> Result<Outcome, Error> {
         self.over = true;
-        self.store_progress();
         trace::finished(&self.frozen.key, self.machine.progress());
-        let now = self.inner.clock.now().wall;
-        let Some(error) = decisions::unsettled(end, self.machine.progress(), now) else {
-            let phase = self.machine.progress().phase;
-            self.operation.updates.tell(&Update::Settled(phase));
-            self.inner.flights.forget_age(&self.frozen.key);
-            self.operation.client.reap_sometimes();
-            return match decisions::given_up(self.machine.progress()) {
-                None => Ok(self.outcome()),
-                Some(error) => Err(self.operation.blame(error)),
-            };
+        let Some(error) = decisions::unsettled(end, self.machine.progress(), now.wall) else {
+            return self.settled();
         };
+        self.store_progress();
         match end {
             End::Attention(reason) => self.operation.updates.tell(&Update::Attention(reason)),
             End::Deferred(until) => {
@@ -330,10 +341,27 @@ impl<'a> Ride<'a> {
         })
     }
 
-    /// The outcome as it came, with what the journal does not keep.
-    fn outcome(&self) -> Outcome {
+    fn settled(&mut self) -> Result<Outcome, Error> {
+        let phase = self.machine.progress().phase;
+        let settled = match decisions::given_up(self.machine.progress()) {
+            None => Ok(self.outcome()),
+            Some(error) => Err(error),
+        };
+        let mut state = self.operation.state();
+        state.maybe_sent |= self.machine.in_doubt();
+        state.entry.progress = self.machine.take_progress();
+        drop(state);
+        self.operation.updates.tell(&Update::Settled(phase));
+        self.flight.settle();
+        self.operation.client.reap_sometimes();
+        settled.map_err(|error| self.operation.blame(error))
+    }
+
+    /// The outcome as it came, with what the journal does not keep. Asked for once.
+    fn outcome(&mut self) -> Outcome {
         let found = !self.operation.state().begun_here;
-        decisions::outcome(&self.machine, &self.frozen.key, found)
+        let response = self.machine.take_last_response();
+        decisions::outcome_of(response, self.machine.progress(), &self.frozen.key, found)
     }
 
     fn store_progress(&self) {
@@ -371,9 +399,9 @@ impl<'a> Ride<'a> {
                 }
             };
             let (slot, frozen, old) = (self.slot, &self.frozen, Expected::of(theirs));
-            let record = self.inner.record(slot, frozen, old, &progress, Flush::Full);
+            let record = self.inner.record(slot, frozen, old, *progress, Flush::Full);
             match record.await {
-                Ok(_) => return self.finish(End::Settled).map(Some),
+                Ok(_) => return self.finish(End::Settled, self.inner.clock.now()).map(Some),
                 Err(error) if error.kind() == JournalErrorKind::Stale => {}
                 Err(error) => return self.unwritten(error).map(Some),
             }
@@ -400,10 +428,11 @@ impl Drop for Ride<'_> {
         // A write that nobody waits for any more may never have been started: start it again. If it
         // was, this one bounces.
         let (slot, frozen) = (self.slot, &self.frozen);
-        if let Some((progress, flush)) = self.pending.take() {
+        if let Some(flush) = self.pending.take() {
+            let progress = self.machine.progress();
             self.inner
-                .let_go(slot, frozen, self.written, &progress, flush);
-            self.written = Expected::of(&progress);
+                .let_go(slot, frozen, self.written, progress.clone(), flush);
+            self.written = Expected::of(progress);
         }
         let failed = self.failed.is_some();
         let broken_off = decisions::broken_off(&self.machine, self.sending, failed);
@@ -417,7 +446,7 @@ impl Drop for Ride<'_> {
         for ours in [Some(self.written), failed].into_iter().flatten() {
             progress.revision = ours.revision + 1;
             self.inner
-                .let_go(slot, frozen, ours, &progress, Flush::Normal);
+                .let_go(slot, frozen, ours, progress.clone(), Flush::Normal);
         }
         if self.machine.progress().phase.is_open() {
             progress.revision = self.written.revision + 1;
@@ -451,11 +480,11 @@ async fn planted_write(
         return None;
     }
     if planted::is(7) {
-        let renewed = Box::new(Progress {
+        let renewed = Progress {
             revision,
             ..progress.clone()
-        });
-        let _ = inner.record(slot, frozen, old, &renewed, Flush::Full).await;
+        };
+        let _ = inner.record(slot, frozen, old, renewed, Flush::Full).await;
     }
     Some(fake())
 }

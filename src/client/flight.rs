@@ -5,20 +5,29 @@ use crate::key::Key;
 use crate::seam::Map;
 use crate::time::Timestamp;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// The operations that this client is driving right now, and those it holds ready.
 #[derive(Debug, Default)]
-pub(crate) struct Flights {
-    flying: Mutex<Map<Key, Arc<Landing>>>,
+pub(crate) struct Flights(Mutex<Map<Key, Seat>>);
+
+/// What is known here of one key. One that says nothing is not kept.
+#[derive(Debug, Default)]
+struct Seat {
+    /// Somebody drives it.
+    taken: bool,
+    /// Where others wait for that to end.
+    landing: Option<Arc<Landing>>,
     /// Begun here and neither sent nor touched by another handle since.
-    held: Mutex<Map<Key, ()>>,
-    ages: Mutex<Ages>,
+    held: bool,
+    age: Option<Age>,
 }
 
-/// How old each unsettled key was when it was first driven here.
+/// How old each unsettled key was when it was first driven here: a page's.
+#[cfg(feature = "page")]
 #[derive(Debug, Default)]
 pub(crate) struct Ages(Map<Key, Age>);
 
@@ -35,6 +44,8 @@ struct Age {
 pub(crate) struct Flight<'a> {
     flights: &'a Flights,
     key: Key,
+    held: AtomicBool,
+    settled: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -71,47 +82,75 @@ impl Flights {
 
     /// Notes that what was begun under `key` is held ready by its handle.
     pub(crate) fn hold(&self, key: &Key) {
-        lock(&self.held).insert(key.clone(), ());
+        self.with(key, |seat| seat.held = true);
     }
 
-    /// See [`Ages::age`].
-    pub(crate) fn age(
-        &self,
-        key: &Key,
-        window_start: Timestamp,
-        seen: Duration,
-        at: Duration,
-    ) -> Duration {
-        lock(&self.ages).age(key, window_start, seen, at)
-    }
-
-    /// What is settled is not sent any more.
-    pub(crate) fn forget_age(&self, key: &Key) {
-        lock(&self.ages).forget(key);
-    }
-
-    /// Ends that; says whether it was so until now.
-    pub(crate) fn end_hold(&self, key: &Key) -> bool {
-        lock(&self.held).remove(key).is_some()
+    /// Ends that.
+    pub(crate) fn end_hold(&self, key: &Key) {
+        self.with(key, |seat| seat.held = false);
     }
 
     fn try_enter(&self, key: &Key) -> Result<Flight<'_>, Arc<Landing>> {
-        let mut flying = lock(&self.flying);
-        if let Some(landing) = flying.get(key) {
-            return Err(Arc::clone(landing));
-        }
-        flying.insert(key.clone(), Arc::default());
+        let held = self.with(key, |seat| {
+            if seat.taken {
+                return Err(Arc::clone(seat.landing.get_or_insert_default()));
+            }
+            seat.taken = true;
+            Ok(std::mem::take(&mut seat.held))
+        })?;
         Ok(Flight {
             flights: self,
             key: key.clone(),
+            held: AtomicBool::new(held),
+            settled: AtomicBool::new(false),
         })
+    }
+
+    fn with<T>(&self, key: &Key, change: impl FnOnce(&mut Seat) -> T) -> T {
+        let mut seats = lock(&self.0);
+        if let Some(seat) = seats.get_mut(key) {
+            let changed = change(seat);
+            if seat.is_empty() {
+                seats.remove(key);
+            }
+            return changed;
+        }
+        let mut seat = Seat::default();
+        let changed = change(&mut seat);
+        if !seat.is_empty() {
+            seats.insert(key.clone(), seat);
+        }
+        changed
     }
 }
 
-impl Ages {
-    /// The least age of `key` in its window: what the wall clock says, or what this process has
+impl Seat {
+    fn is_empty(&self) -> bool {
+        !self.taken && !self.held && self.age.is_none()
+    }
+}
+
+impl Age {
+    /// The least age of a key in its window: what the wall clock says, or what this process has
     /// counted since it first drove it. A wall clock that was set back between two starts stands
     /// still in the journal; within this process time goes on all the same.
+    fn next(known: Option<&Age>, window_start: Timestamp, seen: Duration, at: Duration) -> Age {
+        let known = known.filter(|known| known.window_start == window_start);
+        let counted = known.map_or(Duration::ZERO, |known| {
+            known.age + at.saturating_sub(known.at)
+        });
+        let age = seen.max(counted);
+        Age {
+            window_start,
+            at,
+            age,
+        }
+    }
+}
+
+#[cfg(feature = "page")]
+impl Ages {
+    /// The least age of `key` in its window.
     pub(crate) fn age(
         &mut self,
         key: &Key,
@@ -119,23 +158,9 @@ impl Ages {
         seen: Duration,
         at: Duration,
     ) -> Duration {
-        let known = self
-            .0
-            .get(key)
-            .filter(|known| known.window_start == window_start);
-        let counted = known.map_or(Duration::ZERO, |known| {
-            known.age + at.saturating_sub(known.at)
-        });
-        let age = seen.max(counted);
-        self.0.insert(
-            key.clone(),
-            Age {
-                window_start,
-                at,
-                age,
-            },
-        );
-        age
+        let next = Age::next(self.0.get(key), window_start, seen, at);
+        self.0.insert(key.clone(), next);
+        next.age
     }
 
     pub(crate) fn forget(&mut self, key: &Key) {
@@ -143,9 +168,37 @@ impl Ages {
     }
 }
 
+impl Flight<'_> {
+    /// Whether it was held ready, untouched, until this flight began. Said once.
+    pub(crate) fn take_held(&self) -> bool {
+        self.held.swap(false, Ordering::Relaxed)
+    }
+
+    /// The least age of the key in its window, as [`Age::next`] has it.
+    pub(crate) fn age(&self, window_start: Timestamp, seen: Duration, at: Duration) -> Duration {
+        self.flights.with(&self.key, |seat| {
+            let next = Age::next(seat.age.as_ref(), window_start, seen, at);
+            seat.age = Some(next);
+            next.age
+        })
+    }
+
+    /// What is settled is not sent any more: its age is forgotten when the flight ends.
+    pub(crate) fn settle(&self) {
+        self.settled.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        let landing = lock(&self.flights.flying).remove(&self.key);
+        let settled = *self.settled.get_mut();
+        let landing = self.flights.with(&self.key, |seat| {
+            seat.taken = false;
+            if settled {
+                seat.age = None;
+            }
+            seat.landing.take()
+        });
         if let Some(landing) = landing {
             let wakers = {
                 let mut state = lock(&landing.0);

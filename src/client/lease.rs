@@ -5,9 +5,11 @@ use crate::entry::{Entry, Frozen, Owner, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::{Expected, Flush, JournalError, JournalErrorKind, Liveness, Write};
 use crate::machine::{self, Claim};
+use crate::message::Origin;
 use crate::operation::Operation;
 use crate::outcome::Outcome;
 use crate::seam::BoxFuture;
+use crate::time::Now;
 use crate::trace;
 use crate::update::Update;
 use std::task::{Context, Waker};
@@ -32,6 +34,10 @@ pub(super) struct Mine {
     pub(super) entry: Entry,
     pub(super) receipt: Receipt,
     pub(super) surely_unsent: bool,
+    /// When that was so.
+    pub(super) now: Now,
+    /// Where it goes, if that was looked at already and is allowed.
+    pub(super) origin: Option<Origin>,
 }
 
 impl Inner {
@@ -42,15 +48,12 @@ impl Inner {
         Ok(decisions::is_over(entry.progress.phase).then_some(entry))
     }
 
-    /// Gets the right to drive: at once for what we began, by a claim for all else.
+    /// Gets the right to drive what was not begun a moment ago, mostly by a claim.
     pub(super) async fn acquire(
         &self,
         operation: &Operation,
         wish: Wish,
     ) -> Result<Acquired, Error> {
-        if let Some(mine) = self.take_fresh(operation) {
-            return Ok(Acquired::Mine(mine));
-        }
         let started = self.clock.now();
         let mut joined = false;
         loop {
@@ -85,19 +88,20 @@ impl Inner {
     }
 
     /// What was begun a moment ago and has not been touched since needs no second look.
-    fn take_fresh(&self, operation: &Operation) -> Option<Box<Mine>> {
+    pub(super) fn take_fresh(&self, operation: &Operation) -> Option<Mine> {
         let mut state = operation.state();
-        let untouched = self.flights.end_hold(state.entry.key());
-        let (now, begun) = (self.clock.now().wall, state.entry.progress.window_start);
-        if !untouched || now < begun || now.since(begun) > FRESH {
+        let (now, begun) = (self.clock.now(), state.entry.progress.window_start);
+        if now.wall < begun || now.wall.since(begun) > FRESH {
             return None;
         }
         let receipt = state.held.take()?;
-        Some(Box::new(Mine {
+        Some(Mine {
             entry: state.entry.clone(),
             receipt,
             surely_unsent: true,
-        }))
+            now,
+            origin: state.origin.take(),
+        })
     }
 
     /// What we began and still hold is ours, and surely unsent: no claim is needed.
@@ -105,7 +109,8 @@ impl Inner {
     /// If it lay unsent for long, its window has to begin again, durably, before anything is sent:
     /// it is let go, and the claim that follows sees to that.
     async fn take_held(&self, operation: &Operation, entry: &Entry) -> Result<Held, Error> {
-        let young = decisions::is_young(&entry.progress, self.clock.now().wall);
+        let now = self.clock.now();
+        let young = decisions::is_young(&entry.progress, now.wall);
         {
             let mut state = operation.state();
             // Somebody else may have taken over what we began: then our receipt is void.
@@ -117,6 +122,8 @@ impl Inner {
                         entry: entry.clone(),
                         receipt,
                         surely_unsent: true,
+                        now,
+                        origin: None,
                     })));
                 }
                 receipt => state.held = receipt,
@@ -124,7 +131,7 @@ impl Inner {
         }
         let unsent = machine::release(&entry.progress, true);
         let (slot, frozen, old) = (entry.slot, &entry.frozen, Expected::of(&entry.progress));
-        match self.record(slot, frozen, old, &unsent, Flush::Full).await {
+        match self.record(slot, frozen, old, unsent, Flush::Full).await {
             Err(error) if error.kind() != JournalErrorKind::Stale => {
                 Err(operation.unseen(error.into()))
             }
@@ -166,7 +173,7 @@ impl Inner {
         let (slot, frozen) = (claimed.slot, &claimed.frozen);
         let old = Expected::of(&entry.progress);
         let written = self
-            .record(slot, frozen, old, &claimed.progress, Flush::Full)
+            .record(slot, frozen, old, claimed.progress.clone(), Flush::Full)
             .await;
         // A write that is said to have failed may have taken hold all the same.
         let in_doubt = matches!(&written, Err(error) if error.kind() != JournalErrorKind::Stale);
@@ -180,6 +187,8 @@ impl Inner {
                     entry: claimed,
                     receipt,
                     surely_unsent,
+                    now: self.clock.now(),
+                    origin: None,
                 })))
             }
             Err(error) if error.kind() == JournalErrorKind::Stale => Ok(Claimed::Again),
@@ -207,29 +216,16 @@ impl Inner {
         slot: u64,
         frozen: &Frozen,
         expected: Expected,
-        progress: &Progress,
+        progress: Progress,
         flush: Flush,
     ) -> BoxFuture<'_, Result<Receipt, JournalError>> {
-        let write = self.written(slot, frozen, expected, progress, flush);
-        self.journal.record(write)
-    }
-
-    fn written(
-        &self,
-        slot: u64,
-        frozen: &Frozen,
-        expected: Expected,
-        progress: &Progress,
-        flush: Flush,
-    ) -> Write {
-        let progress = decisions::kept(progress.clone(), frozen, &self.keeper, &*self.dice);
-        Write {
+        self.journal.record(Write {
             slot,
             key: frozen.key.clone(),
             expected,
-            progress,
+            progress: decisions::kept(progress, frozen, &self.keeper, &*self.dice),
             flush,
-        }
+        })
     }
 
     /// A begin that is said to have failed may have taken hold all the same: then nobody drives what it
@@ -244,7 +240,7 @@ impl Inner {
         if let Some(made) = found.entries.iter().find(made) {
             let unsent = machine::release(&made.progress, true);
             let (slot, frozen) = (made.slot, &made.frozen);
-            let _ = self.record(slot, frozen, ours, &unsent, Flush::Full).await;
+            let _ = self.record(slot, frozen, ours, unsent, Flush::Full).await;
         }
     }
 
@@ -254,7 +250,7 @@ impl Inner {
         slot: u64,
         frozen: &Frozen,
         expected: Expected,
-        progress: &Progress,
+        progress: Progress,
         flush: Flush,
     ) {
         let mut write = self.record(slot, frozen, expected, progress, flush);
@@ -290,7 +286,7 @@ impl Drop for Unheard<'_> {
             let progress = machine::release(&claimed.progress, false);
             let (slot, frozen) = (claimed.slot, &claimed.frozen);
             let ours = Expected::of(&claimed.progress);
-            inner.let_go(slot, frozen, ours, &progress, Flush::Normal);
+            inner.let_go(slot, frozen, ours, progress, Flush::Normal);
         }
     }
 }

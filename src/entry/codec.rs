@@ -42,7 +42,7 @@ impl Frozen {
     /// The bytes to store.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::new();
+        let mut w = Writer::new(size(&self.body) + self.url.len() + self.intent.len());
         w.text(self.key.as_str());
         w.text(self.scope.as_str());
         w.text(&self.intent);
@@ -94,7 +94,7 @@ impl Progress {
     /// The bytes to store; bound to `key`, so that they cannot be mistaken for another entry's.
     #[must_use]
     pub fn encode(&self, key: &Key) -> Vec<u8> {
-        let mut w = Writer::new();
+        let mut w = Writer::new(self.answer.as_ref().map_or(0, |answer| size(&answer.body)));
         let (phase, reason) = match self.phase {
             Phase::Attention(reason) => (ATTENTION, Some(reason)),
             plain => (code(&PHASES, plain), None),
@@ -258,11 +258,22 @@ fn code<T: Copy + PartialEq>(table: &[T], value: T) -> u8 {
         .unwrap_or(ATTENTION - 1)
 }
 
+fn size(kept: &Kept) -> usize {
+    match kept {
+        Kept::Plain(bytes) => bytes.len(),
+        Kept::Sealed(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
 struct Writer(Vec<u8>);
 
 impl Writer {
-    fn new() -> Writer {
-        Writer(vec![FORMAT])
+    /// Room for `large` bytes and for what is usual beside them: a list that grows is copied each time.
+    fn new(large: usize) -> Writer {
+        let mut bytes = Vec::with_capacity(large + 320);
+        bytes.push(FORMAT);
+        Writer(bytes)
     }
 
     fn byte(&mut self, byte: u8) {

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Permit {
     frozen: Arc<Frozen>,
     body: Arc<[u8]>,
-    url: Box<str>,
+    moved_to: Option<Box<str>>,
     attempt: u32,
     timeout: Duration,
     not_after: Duration,
@@ -35,7 +35,7 @@ impl Permit {
         (receipt.key() == &order.frozen.key).then(|| Permit {
             frozen,
             body: Arc::clone(order.body),
-            url: order.url.into(),
+            moved_to: order.moved_to.map(Into::into),
             attempt: order.attempt,
             timeout: order.timeout,
             not_after: order.not_after,
@@ -59,7 +59,7 @@ impl Permit {
     /// Where to.
     #[must_use]
     pub fn url(&self) -> &str {
-        &self.url
+        self.moved_to.as_deref().unwrap_or(&self.frozen.url)
     }
 
     /// Every header line: the kept ones, the key's, and the credentials.
@@ -114,7 +114,7 @@ impl fmt::Debug for Permit {
             .field("reference", &self.reference())
             .field("attempt", &self.attempt)
             .field("method", &self.frozen.method)
-            .field("url", &without_query(&self.url))
+            .field("url", &without_query(self.url()))
             .finish_non_exhaustive()
     }
 }
@@ -124,7 +124,7 @@ impl fmt::Debug for Permit {
 pub(super) struct Order<'a> {
     pub(super) frozen: &'a Arc<Frozen>,
     pub(super) body: &'a Arc<[u8]>,
-    pub(super) url: &'a str,
+    pub(super) moved_to: Option<&'a str>,
     pub(super) attempt: u32,
     pub(super) timeout: Duration,
     pub(super) not_after: Duration,

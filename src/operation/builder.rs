@@ -229,14 +229,14 @@ impl OperationBuilder {
     /// # Errors
     /// Every mistake in the request; another request under the same intent; a journal that cannot
     /// promise durability. Nothing was sent by this call in any of these cases.
-    // Boxed: a task that waits for its answer would otherwise keep room for the beginning.
+    // Boxed, and within it what is rare: a task that waits would otherwise keep room for it.
     pub fn begin(self) -> BoxFuture<'static, Result<Operation, Error>> {
         Box::pin(self.commit())
     }
 
     async fn commit(mut self) -> Result<Operation, Error> {
         if let Some(reference) = self.previous {
-            let previous = self.client.get(reference).await?;
+            let previous = Box::pin(self.client.get(reference)).await?;
             self.draft
                 .repeat(&previous.entry(), &self.client.0, || previous.body())?;
         }
@@ -256,7 +256,7 @@ impl OperationBuilder {
         let begun = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                inner.let_go_if_begun(&entry).await;
+                Box::pin(inner.let_go_if_begun(&entry)).await;
                 return Err(error.into());
             }
         };
@@ -265,7 +265,8 @@ impl OperationBuilder {
                 entry.slot = receipt.slot();
                 crate::trace::begun(&entry);
                 inner.flights.hold(entry.key());
-                Ok(Operation::begun(self.client, entry, receipt, body))
+                let origin = self.draft.origin.take();
+                Ok(Operation::begun(self.client, entry, receipt, origin, body))
             }
             Begun::Exists(existing) => {
                 check_join(&existing, &entry.frozen, self.draft.adopted.is_some())?;
@@ -275,7 +276,7 @@ impl OperationBuilder {
                 Ok(operation)
             }
             Begun::Tombstone(tombstone) => Err(ended_long_ago(&tombstone)),
-            Begun::Damaged(damaged) => Err(unreadable(&self.draft.intent, &damaged)),
+            Begun::Damaged(damaged) => Err(unreadable(&entry.frozen.intent, &damaged)),
         }
     }
 }

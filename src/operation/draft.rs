@@ -9,7 +9,7 @@ use crate::fingerprint::Fingerprint;
 use crate::journal::{Damaged, Tombstone};
 use crate::key::Key;
 use crate::machine::may_have_left;
-use crate::message::{Headers, Method, place_of};
+use crate::message::{Headers, Method, Origin, place_of};
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
@@ -42,6 +42,8 @@ pub(crate) struct Draft {
     pub(crate) keyed: bool,
     pub(crate) complete: Complete,
     pub(crate) problems: Vec<String>,
+    /// Where it goes, once that was found to be allowed.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl Draft {
@@ -68,6 +70,7 @@ impl Draft {
             keyed: true,
             complete: Complete::Status,
             problems,
+            origin: None,
         }
     }
 
@@ -213,7 +216,7 @@ impl Draft {
         Err(invalid(problems.join("; ")))
     }
 
-    /// The entry to make durable, and the exact body.
+    /// The entry to make durable, and the exact body. Takes the intent and the URL along.
     pub(crate) fn freeze(
         &mut self,
         settings: &Settings,
@@ -222,7 +225,7 @@ impl Draft {
         dice: &dyn Dice,
     ) -> Result<(Entry, Arc<[u8]>), Error> {
         self.check(settings)?;
-        settings.check_origin(&self.url)?;
+        self.origin = Some(settings.check_origin(&self.url)?);
         let key = self.adopted.clone();
         let key = key.unwrap_or_else(|| Key::from_random(dice.key_bytes()));
         let method = self.method.unwrap_or(Method::Post);
@@ -246,18 +249,19 @@ impl Draft {
             let _ = headers.push("authorization", "Bearer planted");
         }
         let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
+        let window = self.effective_window();
         let mut frozen = Frozen {
             key,
             scope: settings.scope.clone(),
-            intent: self.intent.clone(),
+            intent: std::mem::take(&mut self.intent),
             generation: self.generation,
             method,
-            url: self.url.clone(),
+            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
+            url: std::mem::take(&mut self.url),
             headers,
             key_line,
             body: Kept::NotKept,
             body_digest: Sha256::digest(&body).into(),
-            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
             profile: self.profile.name().into(),
             begun_at: now,
             complete: self.complete.clone(),
@@ -274,7 +278,7 @@ impl Draft {
         let entry = Entry {
             slot: 0,
             frozen: Arc::new(frozen),
-            progress: Progress::ready(owner, now, self.effective_window(), source),
+            progress: Progress::ready(owner, now, window, source),
         };
         Ok((entry, body))
     }

@@ -320,7 +320,7 @@ fn a_permit_holds_the_frozen_request_and_nothing_else() {
     let order = Order {
         frozen: &entry.frozen,
         body: &body,
-        url: "https://api.example.com/v2",
+        moved_to: Some("https://api.example.com/v2"),
         attempt: 4,
         timeout: 3 * SECOND,
         not_after: 9 * SECOND,

@@ -26,14 +26,22 @@ impl Clock for SystemClock {
         reason = "this is where time enters the crate"
     )]
     fn now(&self) -> Now {
-        static START: OnceLock<Instant> = OnceLock::new();
         let since_1970 = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         Now {
             wall: Timestamp::from_millis(millis(since_1970)),
-            monotonic: START.get_or_init(Instant::now).elapsed(),
+            monotonic: self.monotonic(),
         }
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where time enters the crate"
+    )]
+    fn monotonic(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {

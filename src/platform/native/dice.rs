@@ -1,8 +1,10 @@
 //! The system's randomness.
 
 use crate::clock::Dice;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 
-/// Randomness from the operating system, asked anew for every draw: no generator in the program
+/// Randomness from the operating system, asked anew for every key: no generator in the program
 /// whose state a fork or a cloned machine could repeat.
 ///
 /// ```
@@ -16,9 +18,9 @@ pub struct OsDice;
 
 impl Dice for OsDice {
     fn roll(&self) -> u64 {
-        // Bytes 6 and 8 of a version 4 UUID carry the version and the variant.
-        let [a, b, c, d, e, f, _, g, _, h, ..] = self.key_bytes();
-        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+        // Jitter only has to differ: the standard library's secret of this thread, which counts up, will
+        // do. The system would be asked for every answer, and hardly one is followed by a wait.
+        RandomState::new().build_hasher().finish()
     }
 
     #[expect(

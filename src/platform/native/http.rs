@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use trace::{Leash, Trace};
+use trace::{Connections, Leash, Trace};
 
 /// Headers that describe the connection or the framing: the transport writes them itself. A
 /// caller's own would let one request look like two.
@@ -66,6 +66,7 @@ const MISDIRECTED: u16 = 421;
 #[derive(Clone)]
 pub struct HttpTransport {
     pool: Arc<Pool>,
+    connections: Arc<Connections>,
     places: Arc<Places>,
     clock: Arc<dyn Clock>,
     max_response_bytes: usize,
@@ -108,6 +109,7 @@ impl HttpTransport {
         let body = GuardedBody::new(
             permit.body(),
             Arc::clone(&trace),
+            Arc::clone(&self.connections),
             Arc::clone(&self.clock),
             permit.not_after(),
         );
@@ -121,7 +123,7 @@ impl HttpTransport {
     async fn ask(&self, probe: Probe) -> Result<Response, Failure> {
         let place = self.places.of(probe.url())?;
         let request = request(reqwest::Method::GET, &place, probe.headers())?;
-        let trace = Arc::new(Trace::default());
+        let trace = Trace::of_question(&self.connections);
         self.exchange(request, probe.timeout(), &trace, &place)
             .await
     }
@@ -130,23 +132,23 @@ impl HttpTransport {
         &self,
         request: reqwest::Request,
         timeout: Duration,
-        trace: &Arc<Trace>,
+        trace: &Trace,
         place: &Place,
     ) -> Result<Response, Failure> {
         let deadline = Instant::now() + timeout.min(LONGEST_ATTEMPT);
         let used = self.pool.current();
         let _leash = Leash(trace);
-        let head = trace::watch(Arc::clone(trace), used.client.execute(request));
+        let head = used.client.execute(request);
         let mut answer = match timeout_at(deadline, head).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                let failure = failure::explain(&error, trace, place);
+                let failure = failure::explain(&error, trace, &self.connections, place);
                 if failure.kind == FailureKind::StaleConnection {
                     self.pool.renew(&used);
                 }
                 return Err(failure);
             }
-            Err(_) => return Err(failure::timed_out(trace, place)),
+            Err(_) => return Err(failure::timed_out(trace, &self.connections, place)),
         };
         let (status, headers) = (answer.status().as_u16(), readable(answer.headers()));
         if status == MISDIRECTED {
@@ -265,9 +267,11 @@ fn request<'a>(
 fn readable(lines: &::http::HeaderMap) -> Headers {
     let mut headers = Headers::new();
     for (name, value) in lines {
-        let value = String::from_utf8_lossy(value.as_bytes());
         // Nothing that came through the parser is refused; if it were, it would be no header.
-        let _ = headers.push(name.as_str(), &value);
+        let _ = match str::from_utf8(value.as_bytes()) {
+            Ok(value) => headers.push(name.as_str(), value),
+            Err(_) => headers.push(name.as_str(), &String::from_utf8_lossy(value.as_bytes())),
+        };
     }
     headers
 }

@@ -1,6 +1,6 @@
 //! The body of a request, which lets itself be sent only while the window is open.
 
-use super::trace::Trace;
+use super::trace::{Connections, Trace};
 use crate::clock::Clock;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -28,6 +28,7 @@ pub(super) struct GuardedBody {
     bytes: Bytes,
     done: bool,
     trace: Arc<Trace>,
+    connections: Arc<Connections>,
     clock: Arc<dyn Clock>,
     not_after: Duration,
 }
@@ -36,6 +37,7 @@ impl GuardedBody {
     pub(super) fn new(
         bytes: &Arc<[u8]>,
         trace: Arc<Trace>,
+        connections: Arc<Connections>,
         clock: Arc<dyn Clock>,
         not_after: Duration,
     ) -> GuardedBody {
@@ -43,13 +45,14 @@ impl GuardedBody {
             bytes: Bytes::from_owner(Arc::clone(bytes)),
             done: false,
             trace,
+            connections,
             clock,
             not_after,
         }
     }
 
     pub(super) fn is_late(&self) -> bool {
-        self.clock.now().monotonic > self.not_after
+        self.clock.monotonic() > self.not_after
     }
 
     fn ask(&self, grant: impl Fn(&Trace) -> bool) -> Result<(), Withheld> {
@@ -86,7 +89,7 @@ impl Body for GuardedBody {
     fn is_end_stream(&self) -> bool {
         // Asked by a connection that is about to write the head: from here on it may be sent.
         if !self.done {
-            let _ = self.ask(Trace::take);
+            let _ = self.ask(|trace| trace.take(&self.connections));
         }
         self.done
     }

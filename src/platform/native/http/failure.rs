@@ -6,7 +6,7 @@
 
 use super::Place;
 use super::body::Withheld;
-use super::trace::Trace;
+use super::trace::{Connections, Trace};
 use crate::message::{Failure, FailureKind, Sent};
 use std::error::Error;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) fn window_closed(sent: Sent) -> Failure {
     )
 }
 
-pub(super) fn timed_out(trace: &Trace, place: &Place) -> Failure {
+pub(super) fn timed_out(trace: &Trace, connections: &Connections, place: &Place) -> Failure {
     if !trace.revoke() {
         return Failure::new(
             FailureKind::Timeout,
@@ -27,7 +27,8 @@ pub(super) fn timed_out(trace: &Trace, place: &Place) -> Failure {
             format!("{place} did not answer in time"),
         );
     }
-    if trace.is_dialling() {
+    // Where there were connections, another may be all that it waited for.
+    if !connections.were_there() {
         Failure::new(
             FailureKind::Connect,
             Sent::No,
@@ -42,13 +43,18 @@ pub(super) fn timed_out(trace: &Trace, place: &Place) -> Failure {
     }
 }
 
-pub(super) fn explain(error: &reqwest::Error, trace: &Trace, place: &Place) -> Failure {
+pub(super) fn explain(
+    error: &reqwest::Error,
+    trace: &Trace,
+    connections: &Connections,
+    place: &Place,
+) -> Failure {
     let found = Found::behind(error);
     if let Some(withheld) = found.withheld {
         return match withheld {
             Withheld::Late if trace.late_before_head() => window_closed(Sent::No),
             Withheld::Late => window_closed(Sent::Maybe),
-            Withheld::Revoked => timed_out(trace, place),
+            Withheld::Revoked => timed_out(trace, connections, place),
         };
     }
     if error.is_builder() {

@@ -2,7 +2,6 @@
 
 use super::HttpTransport;
 use super::pool::Pool;
-use super::trace::Watch;
 use crate::clock::Clock;
 use crate::platform::native::SystemClock;
 use rustls::ClientConfig;
@@ -150,6 +149,7 @@ impl HttpTransportBuilder {
         };
         Ok(HttpTransport {
             pool: Arc::new(Pool::new(settings)?),
+            connections: Arc::default(),
             places: Arc::default(),
             clock: self.clock,
             max_response_bytes: self.max_response_bytes,
@@ -227,7 +227,6 @@ impl Settings {
     pub(super) fn client(&self) -> Result<reqwest::Client, SetupError> {
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(self.tls.clone())
-            .connector_layer(Watch)
             .user_agent(concat!("samekey/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())

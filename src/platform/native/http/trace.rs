@@ -1,16 +1,13 @@
 //! What is known about one attempt, from inside the HTTP stack.
 //!
-//! reqwest's errors do not say whether a request ever met a connection. Two witnesses do: the
-//! connector, which is called only when no pooled connection was there, and the body, which is
-//! asked for its framing before the first byte of the request is written.
+//! reqwest's errors do not say whether a request ever met a connection. The body does: it is asked for
+//! its framing before the first byte of the request is written, and by the connection itself, which is
+//! a task of its own. A task that asked before has served a request before.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::task::{Context, Poll};
-use tower_layer::Layer;
-use tower_service::Service;
+use std::sync::{Mutex, PoisonError};
+use tokio::task::Id;
 
 /// No connection has asked for the request yet.
 const QUEUED: u8 = 0;
@@ -31,13 +28,25 @@ const LATE_BODY: u8 = 6;
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     stage: AtomicU8,
-    dialled: AtomicBool,
-    connected: AtomicBool,
+    pooled: AtomicBool,
 }
 
 impl Trace {
-    /// A connection asks for the framing. Whether it may have the request.
-    pub(super) fn take(&self) -> bool {
+    /// The trace of a question. It has no body that a connection would ask for: where there are
+    /// connections, it will use one of them.
+    pub(super) fn of_question(connections: &Connections) -> Trace {
+        Trace {
+            pooled: AtomicBool::new(connections.were_there()),
+            ..Trace::default()
+        }
+    }
+
+    /// The connection that runs this asks for the framing. Whether it may have the request.
+    pub(super) fn take(&self, connections: &Connections) -> bool {
+        if self.stage() == QUEUED {
+            let known = connections.meet(tokio::task::try_id());
+            self.pooled.store(known, Ordering::Release);
+        }
         self.shift(|stage| (stage == QUEUED).then_some(TAKEN));
         matches!(self.stage(), TAKEN | HANDED)
     }
@@ -88,24 +97,37 @@ impl Trace {
         self.stage() == LATE
     }
 
-    /// Whether a connection was dialled for this attempt and is not there yet.
-    pub(super) fn is_dialling(&self) -> bool {
-        self.dialled.load(Ordering::Acquire) && !self.connected.load(Ordering::Acquire)
-    }
-
-    /// Whether the attempt can only have used a connection out of the pool.
+    /// Whether the connection that took it had been used before.
     pub(super) fn is_pooled(&self) -> bool {
-        !self.dialled.load(Ordering::Acquire)
+        self.pooled.load(Ordering::Acquire)
     }
 }
 
-tokio::task_local! {
-    static CURRENT: Arc<Trace>;
-}
+/// More connections than anyone keeps open.
+const MOST: usize = 8 * 1024;
 
-/// Runs an attempt under its trace.
-pub(super) fn watch<F: Future>(trace: Arc<Trace>, attempt: F) -> impl Future<Output = F::Output> {
-    CURRENT.scope(trace, attempt)
+/// The connections that took a request.
+#[derive(Debug, Default)]
+pub(super) struct Connections(Mutex<HashSet<Id>>);
+
+impl Connections {
+    /// Notes a connection. Whether it took a request before; not, if that was forgotten meanwhile.
+    fn meet(&self, connection: Option<Id>) -> bool {
+        let Some(connection) = connection else {
+            return false;
+        };
+        let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if met.len() >= MOST && !met.contains(&connection) {
+            met.clear();
+        }
+        !met.insert(connection)
+    }
+
+    /// Whether there was any.
+    pub(super) fn were_there(&self) -> bool {
+        let met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        !met.is_empty()
+    }
 }
 
 /// Gives the attempt up when dropped: an attempt whose caller is gone must not be sent later, when
@@ -118,83 +140,54 @@ impl Drop for Leash<'_> {
     }
 }
 
-/// Notes in the current trace when a connection is dialled and when it is there.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Watch;
-
-impl<S> Layer<S> for Watch {
-    type Service = Watched<S>;
-
-    fn layer(&self, inner: S) -> Watched<S> {
-        Watched(inner)
-    }
-}
-
-/// A connector under [`Watch`].
-#[derive(Clone, Debug)]
-pub(super) struct Watched<S>(S);
-
-type Dialling<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
-
-impl<S, D> Service<D> for Watched<S>
-where
-    S: Service<D>,
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Dialling<S::Response, S::Error>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, to: D) -> Self::Future {
-        let trace = CURRENT.try_with(Arc::clone).ok();
-        if let Some(trace) = &trace {
-            trace.dialled.store(true, Ordering::Release);
-        }
-        let dialling = self.0.call(to);
-        Box::pin(async move {
-            let connection = dialling.await?;
-            if let Some(trace) = &trace {
-                trace.connected.store(true, Ordering::Release);
-            }
-            Ok(connection)
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn t03_what_was_given_up_while_queued_is_never_taken() {
-        let trace = Trace::default();
+        let (trace, met) = (Trace::default(), Connections::default());
         assert!(trace.revoke() && trace.revoke());
-        assert!(!trace.take() && !trace.hand_over() && trace.is_withheld());
+        assert!(!trace.take(&met) && !trace.hand_over() && trace.is_withheld());
     }
 
     #[test]
     fn t12_what_was_taken_is_not_claimed_back_but_its_body_stays() {
-        let trace = Trace::default();
-        assert!(trace.take() && trace.take());
+        let (trace, met) = (Trace::default(), Connections::default());
+        assert!(trace.take(&met) && trace.take(&met));
         assert!(!trace.revoke());
         assert!(!trace.hand_over() && !trace.is_withheld());
         let trace = Trace::default();
-        assert!(trace.take() && trace.hand_over());
+        assert!(trace.take(&met) && trace.hand_over());
         assert!(!trace.revoke(), "it has left");
     }
 
     #[test]
     fn a_closed_window_knows_what_had_left() {
-        let trace = Trace::default();
+        let (trace, met) = (Trace::default(), Connections::default());
         trace.close_window();
-        assert!(trace.late_before_head() && !trace.take());
+        assert!(trace.late_before_head() && !trace.take(&met));
         let trace = Trace::default();
-        assert!(trace.take());
+        assert!(trace.take(&met));
         trace.close_window();
         assert!(!trace.late_before_head() && !trace.hand_over());
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_pooled_from_its_second_request_on() {
+        let met = std::sync::Arc::new(Connections::default());
+        assert!(!met.were_there());
+        for _ in 0..3 {
+            let met = std::sync::Arc::clone(&met);
+            let connection = tokio::spawn(async move {
+                [0; 3].map(|_| {
+                    let trace = Trace::default();
+                    assert!(trace.take(&met) && trace.take(&met));
+                    trace.is_pooled()
+                })
+            });
+            assert_eq!(connection.await.unwrap(), [false, true, true]);
+        }
+        assert!(met.were_there());
     }
 }

@@ -25,14 +25,14 @@ use super::{
 use crate::entry::{Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};
 use crate::seam::BoxFuture;
+use crate::time::Timestamp;
 pub use check::{Finding, SqliteReport};
 use files::Files;
 use reader::Reader;
 use reserve::Reserve;
 use rows::{NewRow, Stored, Update};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use writer::{Job, Link, Waiter};
 
@@ -155,9 +155,39 @@ struct Shared {
     process: u32,
     files: Files,
     reader: Reader,
-    reaped_to: AtomicU64,
+    reaping: Mutex<Reaping>,
     /// Absent when the journal is only read.
     writer: Option<Link>,
+}
+
+/// How far reaping has got on its way through the journal.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reaping {
+    /// Where the last call stopped; the end of the journal starts the next pass.
+    after: u64,
+    /// Whether this pass has found something.
+    found: bool,
+    /// After a pass that found nothing it rests: what is kept for a month need not go to the minute.
+    rests_until: Timestamp,
+}
+
+impl Reaping {
+    fn next(self, found: &[u64], reached: u64, retention: &Retention) -> Reaping {
+        let found = self.found || !found.is_empty();
+        let rest = retention.settled.min(retention.tombstones) / 1000;
+        match reached {
+            0 if !found => Reaping {
+                rests_until: retention.now + rest,
+                ..Reaping::default()
+            },
+            0 => Reaping::default(),
+            after => Reaping {
+                after,
+                found,
+                ..self
+            },
+        }
+    }
 }
 
 /// How long dropping a journal may wait for its last writes.
@@ -255,7 +285,7 @@ impl SqliteJournal {
                 options: *options,
                 process: std::process::id(),
                 reader: Reader::new(files.clone(), options.patience),
-                reaped_to: AtomicU64::new(0),
+                reaping: Mutex::default(),
                 files,
                 writer,
             }),
@@ -266,6 +296,11 @@ impl SqliteJournal {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.files.journal
+    }
+
+    fn reaping(&self) -> MutexGuard<'_, Reaping> {
+        let reaping = self.shared.reaping.lock();
+        reaping.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn same_process(&self) -> Result<(), JournalError> {
@@ -458,12 +493,14 @@ impl Journal for SqliteJournal {
 
     fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
         Box::pin(async move {
-            // Where the last call stopped; the end of the journal starts the next round.
-            let after = self.shared.reaped_to.load(Ordering::Relaxed);
+            let reaping = *self.reaping();
+            if reaping.rests_until > retention.now {
+                return Ok(Reaped::default());
+            }
             let (found, reached) = self
-                .read(move |connection| rows::over(connection, after, &retention))
+                .read(move |connection| rows::over(connection, reaping.after, &retention))
                 .await?;
-            self.shared.reaped_to.store(reached, Ordering::Relaxed);
+            *self.reaping() = reaping.next(&found, reached, &retention);
             if found.is_empty() {
                 return Ok(Reaped::default());
             }

@@ -31,7 +31,7 @@ const HEAD: usize = 80;
 const SUM: usize = HEAD - 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"smkytape");
 /// The most that a round may hold.
-const HALF: u64 = 1 << 20;
+const HALF: u64 = 2 << 20;
 
 /// One thing that a piece holds.
 #[derive(Debug, PartialEq, Eq)]

@@ -37,8 +37,8 @@ use transact::{Tally, taken_by, transact};
 const BATCH: usize = 1024;
 /// From how many operations under way a batch may wait for more, for how many of 64, and how long at most.
 const CROWD: usize = 8;
-const WORTH: usize = 32;
-const LINGER: Duration = Duration::from_micros(400);
+const WORTH: usize = 28;
+const LINGER: Duration = Duration::from_micros(250);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.

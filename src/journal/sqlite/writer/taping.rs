@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
 /// How many entries a round holds before it is filed, and how many bytes.
-const MANY: usize = 512;
-const LONG: u64 = 3 << 18;
+const MANY: usize = 1024;
+const LONG: u64 = 3 << 19;
 
 /// A round that is being filed.
 #[derive(Debug)]

@@ -23,7 +23,6 @@ use crate::message::Origin;
 use crate::operation::{Operation, OperationBuilder};
 use crate::retry::budget::Budget;
 use crate::seam::{BoxFuture, Map};
-use crate::time::millis;
 use crate::transport::Transport;
 #[cfg(feature = "page")]
 pub(crate) use flight::Ages;
@@ -36,9 +35,6 @@ use std::time::Duration;
 
 /// After so many ended operations old ones are reaped again.
 const REAP_EVERY: u64 = 256;
-/// But not so soon after a look that found nothing old: where thousands end in a second, nothing has
-/// grown old meanwhile, and every look reads some thousand entries.
-const REAP_PAUSE: Duration = Duration::from_secs(1);
 
 /// Sends operations, each under one key for all its attempts. Cheap to clone; share one.
 ///
@@ -74,8 +70,6 @@ pub(crate) struct Inner {
     pub(crate) flights: Arc<Flights>,
     parked: Mutex<Map<Key, ()>>,
     ended: AtomicU64,
-    /// When the next look is due, in milliseconds of the monotonic clock.
-    reap_after: AtomicU64,
     budgets: Mutex<Map<Origin, Budget>>,
 }
 
@@ -229,19 +223,11 @@ impl Client {
         if !ended.is_multiple_of(REAP_EVERY) {
             return;
         }
-        let now = millis(self.0.clock.monotonic());
-        if now < self.0.reap_after.load(Ordering::Relaxed) {
-            return;
-        }
         let client = Arc::downgrade(&self.0);
         crate::platform::spawn(Box::pin(async move {
             if let Some(inner) = client.upgrade() {
-                let client = Client(inner);
                 // What could not be reaped now is reaped the next time.
-                if let Ok(Reaped::NOTHING) = client.reap().await {
-                    let next = client.0.clock.monotonic() + REAP_PAUSE;
-                    client.0.reap_after.store(millis(next), Ordering::Relaxed);
-                }
+                let _ = Client(inner).reap().await;
             }
         }));
     }

@@ -252,14 +252,6 @@ pub struct Reaped {
     pub tombstones: u32,
 }
 
-impl Reaped {
-    /// There was nothing old.
-    pub(crate) const NOTHING: Reaped = Reaped {
-        entries: 0,
-        tombstones: 0,
-    };
-}
-
 /// A journal that could not do what was asked.
 ///
 /// Clones share their source: a commit that fails for many callers fails each of them.

@@ -205,7 +205,6 @@ impl ClientBuilder {
             flights: Flights::of(owner),
             parked: std::sync::Mutex::default(),
             ended: std::sync::atomic::AtomicU64::default(),
-            reap_after: std::sync::atomic::AtomicU64::default(),
             budgets: std::sync::Mutex::default(),
         })))
     }

@@ -1,6 +1,6 @@
 //! What people do: stop it, settle it, look it up, forget it, find it by its reference.
 
-use super::support::{HOUR, START, URL, World, answer, lost, pay, run};
+use super::support::{HOUR, URL, World, answer, lost, pay, run};
 use samekey::journal::Select;
 use samekey::{ErrorKind, Finding, Operation, Phase, Policy, Provenance, Reason};
 use serde_json::json;
@@ -125,7 +125,7 @@ fn what_was_settled_by_hand_is_kept_from_that_day_on() {
     world.clock.advance(60 * DAY);
     run(operation.settle(true, "found it at last")).unwrap();
     let outcome = operation.outcome().unwrap().unwrap();
-    assert!(outcome.answered_at().since(START) >= 60 * DAY);
+    assert!(outcome.answered_at().since(super::support::START) >= 60 * DAY);
     assert_eq!(run(client.reap()).unwrap().entries, 0);
     world.clock.advance(31 * DAY);
     assert_eq!(run(client.reap()).unwrap().entries, 1);
@@ -237,26 +237,4 @@ fn lists_hold_what_they_say_oldest_first() {
     );
     assert_eq!(names(run(client.list(Select::Settled)).unwrap()), ["done"]);
     assert_eq!(run(client.list(Select::All)).unwrap().len(), 4);
-}
-
-#[tokio::test]
-async fn after_a_look_that_found_nothing_old_the_next_one_waits_for_a_second() {
-    let world = World::new();
-    let client = world.client();
-    let first = pay(&client, "first").begin().await.unwrap();
-    first.send().await.unwrap();
-    tokio::task::yield_now().await;
-    // Old from one moment to the next, by the wall clock alone.
-    world.clock.set_wall(START + 31 * DAY);
-    let many = async |round: u32| {
-        for n in 0..256 {
-            let operation = pay(&client, &format!("{round}/{n}")).begin().await.unwrap();
-            operation.send().await.unwrap();
-        }
-        tokio::task::yield_now().await;
-        client.find(first.reference()).await.unwrap().len()
-    };
-    assert_eq!(many(1).await, 1, "nobody has looked again");
-    world.clock.advance(Duration::from_secs(1));
-    assert_eq!(many(2).await, 0);
 }

@@ -4,6 +4,7 @@ mod check;
 mod faults;
 mod files;
 mod gate;
+mod lately;
 mod mounts;
 mod opening;
 mod owners;
@@ -13,6 +14,7 @@ mod rows;
 mod schema;
 mod stamp;
 mod statements;
+mod tape;
 mod wal;
 mod writer;
 
@@ -23,14 +25,14 @@ use super::{
 use crate::entry::{Entry, Grade, Owner, Scope};
 use crate::key::{Key, Reference};
 use crate::seam::BoxFuture;
+use crate::time::Timestamp;
 pub use check::{Finding, SqliteReport};
 use files::Files;
 use reader::Reader;
 use reserve::Reserve;
 use rows::{NewRow, Stored, Update};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use writer::{Job, Link, Waiter};
 
@@ -119,6 +121,7 @@ impl SqliteOptions {
 ///
 /// # Files
 /// All lie beside the journal and are readable by their owner only: `-wal` and `-shm` are SQLite's,
+/// `-tape` holds the last few hundred steps until they are filed into the journal together,
 /// `-lock` keeps writers apart and notes how far the journal had got, `-reserve` is space laid by for a
 /// full disk, and each process that has the journal open holds an `-owner-...` file. Move them together,
 /// and only while nobody has the journal open.
@@ -152,9 +155,39 @@ struct Shared {
     process: u32,
     files: Files,
     reader: Reader,
-    reaped_to: AtomicU64,
+    reaping: Mutex<Reaping>,
     /// Absent when the journal is only read.
     writer: Option<Link>,
+}
+
+/// How far reaping has got on its way through the journal.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reaping {
+    /// Where the last call stopped; the end of the journal starts the next pass.
+    after: u64,
+    /// Whether this pass has found something.
+    found: bool,
+    /// After a pass that found nothing it rests: what is kept for a month need not go to the minute.
+    rests_until: Timestamp,
+}
+
+impl Reaping {
+    fn next(self, found: &[u64], reached: u64, retention: &Retention) -> Reaping {
+        let found = self.found || !found.is_empty();
+        let rest = retention.settled.min(retention.tombstones) / 1000;
+        match reached {
+            0 if !found => Reaping {
+                rests_until: retention.now + rest,
+                ..Reaping::default()
+            },
+            0 => Reaping::default(),
+            after => Reaping {
+                after,
+                found,
+                ..self
+            },
+        }
+    }
 }
 
 /// How long dropping a journal may wait for its last writes.
@@ -232,6 +265,10 @@ impl SqliteJournal {
     pub async fn check(&self) -> Result<SqliteReport, JournalError> {
         let files = self.shared.files.clone();
         let options = self.shared.options;
+        if self.shared.writer.is_some() {
+            // Whatever keeps it from being filed will be found.
+            let _ = self.write(Job::File).await;
+        }
         self.read(move |connection| check::check(connection, &files, &options))
             .await
     }
@@ -248,7 +285,7 @@ impl SqliteJournal {
                 options: *options,
                 process: std::process::id(),
                 reader: Reader::new(files.clone(), options.patience),
-                reaped_to: AtomicU64::new(0),
+                reaping: Mutex::default(),
                 files,
                 writer,
             }),
@@ -259,6 +296,11 @@ impl SqliteJournal {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.files.journal
+    }
+
+    fn reaping(&self) -> MutexGuard<'_, Reaping> {
+        let reaping = self.shared.reaping.lock();
+        reaping.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn same_process(&self) -> Result<(), JournalError> {
@@ -291,12 +333,35 @@ impl SqliteJournal {
         answer.await.map_err(|_| stopped(files))?
     }
 
+    /// Reads the tables, which hold everything but what is on the tape.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, JournalError> {
         self.same_process()?;
         self.shared.reader.read(read).await
+    }
+
+    /// Reads the tables and what is on the tape, which is filed first if it can be.
+    async fn read_all<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&rusqlite::Connection, &[Entry]) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        if self.shared.writer.is_some() {
+            // What cannot be filed is read from the tape itself.
+            let _ = self.write(Job::File).await;
+        }
+        let files = self.shared.files.clone();
+        self.read(move |connection| {
+            let lately = match lately::on_tape(&files) {
+                Ok(lately) => lately,
+                Err(error) => return Ok(Err(error)),
+            };
+            let snapshot = connection.unchecked_transaction()?;
+            let recent = lately.entries(&snapshot)?;
+            read(&snapshot, &recent).map(Ok)
+        })
+        .await?
     }
 }
 
@@ -338,7 +403,7 @@ impl Journal for SqliteJournal {
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         Box::pin(async move {
-            let row = Box::new(NewRow::new(entry));
+            let row = Arc::new(NewRow::new(entry));
             fits(row.bytes())?;
             let handed = self.write(|waiter| Job::Begin(row, waiter)).await?;
             handed.take().ok_or_else(|| stopped(&self.shared.files))
@@ -353,7 +418,7 @@ impl Journal for SqliteJournal {
             let flush = write.flush;
             let update = Update::new(write.slot, write.key, &write.expected, &write.progress);
             fits(update.bytes())?;
-            let update = Box::new(update);
+            let update = Arc::new(update);
             self.write(|waiter| Job::Record(update, flush, waiter))
                 .await
         })
@@ -361,10 +426,13 @@ impl Journal for SqliteJournal {
 
     fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {
         Box::pin(async move {
-            match self
-                .read(move |connection| rows::load(connection, slot))
-                .await?
-            {
+            let read = self.read_all(move |connection, recent| {
+                match recent.iter().find(|entry| entry.slot == slot) {
+                    Some(entry) => Ok(Some(Stored::Entry(Box::new(entry.clone())))),
+                    None => rows::load(connection, slot),
+                }
+            });
+            match read.await? {
                 Some(Stored::Entry(entry)) if *entry.key() == key => Ok(Some(*entry)),
                 Some(Stored::Damaged(damaged)) => {
                     Err(JournalError::unreadable(slot, damaged.error))
@@ -378,12 +446,11 @@ impl Journal for SqliteJournal {
         Box::pin(async move {
             let path = self.path();
             let whole = query.select == Select::Unfinished && query.after == 0;
-            let read = self.read(move |connection| {
-                let snapshot = connection.unchecked_transaction()?;
-                if whole && !rows::unfinished_add_up(&snapshot)? {
+            let read = self.read_all(move |connection, recent| {
+                if whole && !rows::unfinished_add_up(connection)? {
                     return Ok(None);
                 }
-                rows::list(&snapshot, &query).map(Some)
+                rows::list(connection, query, recent).map(Some)
             });
             read.await?.ok_or_else(|| {
                 JournalError::new(
@@ -404,8 +471,10 @@ impl Journal for SqliteJournal {
         scope: Option<Scope>,
     ) -> BoxFuture<'_, Result<Listing, JournalError>> {
         Box::pin(async move {
-            self.read(move |connection| rows::find(connection, reference, scope.as_ref()))
-                .await
+            self.read_all(move |connection, recent| {
+                rows::find(connection, reference, scope.as_ref(), recent)
+            })
+            .await
         })
     }
 
@@ -424,12 +493,14 @@ impl Journal for SqliteJournal {
 
     fn reap(&self, retention: Retention) -> BoxFuture<'_, Result<Reaped, JournalError>> {
         Box::pin(async move {
-            // Where the last call stopped; the end of the journal starts the next round.
-            let after = self.shared.reaped_to.load(Ordering::Relaxed);
+            let reaping = *self.reaping();
+            if reaping.rests_until > retention.now {
+                return Ok(Reaped::default());
+            }
             let (found, reached) = self
-                .read(move |connection| rows::over(connection, after, &retention))
+                .read(move |connection| rows::over(connection, reaping.after, &retention))
                 .await?;
-            self.shared.reaped_to.store(reached, Ordering::Relaxed);
+            *self.reaping() = reaping.next(&found, reached, &retention);
             if found.is_empty() {
                 return Ok(Reaped::default());
             }

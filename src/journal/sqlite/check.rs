@@ -5,7 +5,8 @@ use super::reserve::Reserve;
 use super::rows::{self, Stored};
 use super::schema::Nature;
 use super::stamp::Stamp;
-use super::{SqliteOptions, opening, owners, schema};
+use super::tape::Left;
+use super::{SqliteOptions, lately, opening, owners, schema};
 use crate::journal::{JournalError, JournalErrorKind as Kind, Liveness};
 use rusqlite::Connection;
 use std::fmt;
@@ -146,6 +147,17 @@ fn on_loss(
     files: &Files,
 ) -> rusqlite::Result<()> {
     let held = opening::held(connection)?;
+    let left = Left::of(files).unwrap_or_default();
+    match lately::on_tape(files) {
+        Ok(lately) => report.note(
+            held.covers(left.before),
+            format!(
+                "the tape is sound: {} entries wait there to be filed",
+                lately.len()
+            ),
+        ),
+        Err(error) => report.note(false, error.to_string()),
+    }
     match opening::audit(files, connection) {
         Ok(audit) => match opening::lost(&audit, held) {
             Some(lost) => report.note(
@@ -161,7 +173,7 @@ fn on_loss(
     }
     let noted = File::open(&files.lock).and_then(|file| Stamp::read(&file));
     match noted {
-        Ok(noted) if !held.covers(noted) => report.note(
+        Ok(noted) if !held.with(&left).covers(noted) => report.note(
             false,
             format!(
                 "entries were lost: {} are here, and there were {}",

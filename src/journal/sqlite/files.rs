@@ -16,10 +16,12 @@ pub(super) struct Files {
     pub(super) journal: PathBuf,
     pub(super) wal: PathBuf,
     pub(super) shm: PathBuf,
+    pub(super) tape: PathBuf,
     pub(super) lock: PathBuf,
     pub(super) reserve: PathBuf,
-    /// A copy of a damaged log, kept when its loss was accepted.
+    /// Copies of a damaged log and tape, kept when their loss was accepted.
     pub(super) lost: PathBuf,
+    pub(super) lost_tape: PathBuf,
 }
 
 impl Files {
@@ -33,9 +35,11 @@ impl Files {
         Ok(Files {
             wal: beside("-wal"),
             shm: beside("-shm"),
+            tape: beside("-tape"),
             lock: beside("-lock"),
             reserve: beside("-reserve"),
             lost: beside("-lost"),
+            lost_tape: beside("-lost-tape"),
             journal,
         })
     }
@@ -80,7 +84,7 @@ impl Files {
 
     /// Checks what is there. Returns the length of the journal's file, if there is one.
     pub(super) fn inspect(&self) -> Result<Option<u64>, JournalError> {
-        for path in [&self.wal, &self.shm, &self.lock, &self.reserve] {
+        for path in [&self.wal, &self.shm, &self.tape, &self.lock, &self.reserve] {
             own_file(path)?;
         }
         Ok(own_file(&self.journal)?.map(|found| found.len()))
@@ -94,14 +98,18 @@ impl Files {
             .map_err(|error| faults::system("create the journal", &self.journal, error))
     }
 
-    /// What tells the journal's file and its log from others of the same name.
+    /// What tells the journal's file, its log and its tape from others of the same name.
     pub(super) fn identity(&self) -> Result<Identity, JournalError> {
         let of = |path: &PathBuf| match fs::symlink_metadata(path) {
             Ok(found) => Ok(Some(private::identity(&found))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(faults::system("look at", path, error)),
         };
-        Ok(Identity([of(&self.journal)?, of(&self.wal)?]))
+        Ok(Identity([
+            of(&self.journal)?,
+            of(&self.wal)?,
+            of(&self.tape)?,
+        ]))
     }
 
     /// Stops the writer when somebody removed or replaced the files under it.
@@ -121,7 +129,7 @@ impl Files {
         Err(JournalError::new(
             Kind::Corrupt,
             format!(
-                "the journal {} or its -wal file was removed or replaced while it was open, so \
+                "the journal {} or its -wal or -tape file was removed or replaced while it was open, so \
                  nothing more is written; put the files back and open it again",
                 self.journal.display()
             ),
@@ -176,7 +184,7 @@ impl Changed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity([Option<(u64, u64)>; 2]);
+pub(super) struct Identity([Option<(u64, u64)>; 3]);
 
 const OWNER: &str = "-owner-";
 
@@ -231,6 +239,18 @@ fn own_file(path: &Path) -> Result<Option<Metadata>, JournalError> {
 pub(super) fn open_private(path: &Path) -> Result<File, JournalError> {
     let opened = private::create().create(true).truncate(false).open(path);
     opened.map_err(|error| faults::system("open", path, error))
+}
+
+#[cfg(unix)]
+pub(super) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+pub(super) fn write_at(mut file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    use io::{Seek, Write};
+    file.seek(io::SeekFrom::Start(at))?;
+    file.write_all(bytes)
 }
 
 /// Makes a name in a folder durable.

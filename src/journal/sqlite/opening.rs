@@ -2,12 +2,14 @@
 
 use super::files::{self, Files, Watch};
 use super::gate::Gate;
+use super::lately::Lately;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
 use super::schema::{self, Nature};
 use super::stamp::Stamp;
+use super::tape::{Left, Tape};
 use super::wal::{self, Audit};
-use super::writer::{self, Copier, Writer};
+use super::writer::{self, Clerk, Writer};
 use super::{SqliteOptions, faults, mounts};
 use crate::journal::{JournalError, JournalErrorKind as Kind};
 use rusqlite::{Connection, OptionalExtension};
@@ -49,9 +51,10 @@ pub(super) fn writer(
     let noted = Stamp::read(gate.file());
     let noted = noted.map_err(|error| faults::system("read", &files.lock, error))?;
     let first = !owners::anyone(files)?;
+    let left = Left::of(files).map_err(|error| faults::system("read", &files.tape, error))?;
     let judged = match length {
-        None | Some(0) => nothing_was_here(files, noted),
-        Some(length) => sound(files, options, noted, first, length),
+        None | Some(0) => nothing_was_here(files, noted, &left),
+        Some(length) => sound(files, options, (noted, &left), first, length),
     };
     let (judged, length) = match judged {
         Err(_) if crate::planted::is(18) => (Ok(()), made_anew(files)),
@@ -73,7 +76,7 @@ pub(super) fn writer(
     };
     schema::migrate(&mut connection, version).map_err(fault)?;
     copy_log(files, &connection, first)?;
-    let stamp = held(&connection).map_err(fault)?;
+    let stamp = held(&connection).map_err(fault)?.with(&left);
     if !stamp.covers(noted) {
         // Accepted above: from now on this is what there is.
         let written = stamp.write(gate.file());
@@ -83,15 +86,21 @@ pub(super) fn writer(
     let _ = reserve.fill();
     let proof = Proof::new(files)?;
     let log = files::open_private(&files.wal)?;
-    let copier = Copier::new(schema::connect(&files.journal, options.patience)?);
+    let desk = schema::connect(&files.journal, options.patience)?;
+    let clerk = Clerk::new(desk, files::open_private(&files.wal)?);
+    let tape = Tape::open(files)?;
     let watch = Watch::new(files.identity()?);
-    drop(turn);
-    Ok(Writer {
+    let mut writer = Writer {
         files: files.clone(),
         watch,
-        copier,
+        clerk,
         connection,
         log,
+        tape,
+        lately: Lately::default(),
+        filing: None,
+        held: Stamp::default(),
+        turns: 0,
         gate,
         turn: None,
         reserve: reserve.clone(),
@@ -102,12 +111,15 @@ pub(super) fn writer(
         unseen_pages: 0,
         poison: None,
         proof,
-    })
+    };
+    writer.take_over(options.accept_loss)?;
+    drop(turn);
+    Ok(writer)
 }
 
 /// What a bug of the harness does with a journal that cannot be trusted: see `planted`.
 fn made_anew(files: &Files) -> Option<u64> {
-    for file in [&files.journal, &files.wal, &files.shm] {
+    for file in [&files.journal, &files.wal, &files.shm, &files.tape] {
         let _ = fs::remove_file(file);
     }
     None
@@ -153,7 +165,13 @@ fn loss(files: &Files, what: &str) -> Judged {
 }
 
 /// There is no journal, or an empty file: right, unless there was one before.
-fn nothing_was_here(files: &Files, noted: Stamp) -> Result<(), Judged> {
+fn nothing_was_here(files: &Files, noted: Stamp, left: &Left) -> Result<(), Judged> {
+    if left.is_damaged || !left.is_empty() {
+        return Err(loss(
+            files,
+            "is gone, although its -tape file still holds entries",
+        ));
+    }
     if noted != Stamp::default() {
         let what = format!(
             "is gone, although {} says that it held {} entries; if you removed it on purpose, \
@@ -179,14 +197,14 @@ fn nothing_was_here(files: &Files, noted: Stamp) -> Result<(), Judged> {
 fn sound(
     files: &Files,
     options: &SqliteOptions,
-    noted: Stamp,
+    (noted, left): (Stamp, &Left),
     first: bool,
     length: u64,
 ) -> Result<(), Judged> {
     let connection = schema::connect_to_read(&files.journal, options.patience)?;
     let fault = |error| Judged::Unusable(faults::sqlite(&files.journal, error));
     if schema::nature(&files.journal, &connection)? == Nature::Blank {
-        return nothing_was_here(files, noted);
+        return nothing_was_here(files, noted, left);
     }
     let held = held(&connection).map_err(fault)?;
     if first {
@@ -208,11 +226,19 @@ fn sound(
             return Err(loss(files, &what));
         }
     }
-    if !held.covers(noted) {
+    if left.is_damaged {
+        let what = "has a damaged tape: steps behind the damage would be lost in silence";
+        return Err(loss(files, what));
+    }
+    let (found, held) = (held, held.with(left));
+    if !held.covers(noted) || !found.covers(left.before) {
         let what = format!(
             "has lost entries or outcomes: it holds {} entries and {} further commits, but once \
-             held {} and {}; its -wal file was removed or cut, or an old copy was put back",
-            held.slots, held.commits, noted.slots, noted.commits
+             held {} and {}; its -wal or -tape file was removed or cut, or an old copy was put back",
+            held.slots.min(found.slots),
+            held.commits,
+            noted.slots,
+            noted.commits
         );
         return Err(loss(files, &what));
     }
@@ -262,14 +288,17 @@ pub(super) fn held(connection: &Connection) -> rusqlite::Result<Stamp> {
     })
 }
 
-/// Keeps a damaged log beside the journal before SQLite overwrites it.
+/// Keeps a damaged log and a damaged tape beside the journal before they are written over.
 fn keep_evidence(files: &Files) -> Result<(), JournalError> {
-    match fs::copy(&files.wal, &files.lost) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(faults::system("keep a copy of", &files.wal, error))
+    for (file, kept) in [(&files.wal, &files.lost), (&files.tape, &files.lost_tape)] {
+        match fs::copy(file, kept) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(faults::system("keep a copy of", file, error));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Presses what the log holds into the journal. After a failed sync that is the only way to be

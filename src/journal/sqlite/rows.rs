@@ -76,10 +76,10 @@ fn ended_of(progress: &Progress) -> i64 {
 #[derive(Debug)]
 pub(super) struct NewRow {
     pub(super) entry: Entry,
-    name: [u8; 16],
+    pub(super) name: [u8; 16],
     reference: i64,
-    frozen: Vec<u8>,
-    progress: Vec<u8>,
+    pub(super) frozen: Vec<u8>,
+    pub(super) progress: Vec<u8>,
 }
 
 impl NewRow {
@@ -98,18 +98,39 @@ impl NewRow {
         self.frozen.len().max(self.progress.len())
     }
 
-    /// Inserts it, unless the name is taken. Returns its slot.
-    pub(super) fn insert(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
+    /// Inserts it as `latest` left it, in the slot that it was given or in the next one, unless the name is
+    /// taken. Returns the slot.
+    pub(super) fn insert(
+        &self,
+        statements: &mut Statements<'_>,
+        slot: Option<i64>,
+        latest: Option<&Update>,
+    ) -> Result<Option<i64>> {
         let (frozen, progress) = (&self.entry.frozen, &self.entry.progress);
+        let (phase, revision, ended, bytes) = match latest {
+            Some(update) => (
+                update.phase,
+                update.revision(),
+                update.ended,
+                &update.progress,
+            ),
+            None => (
+                progress.phase,
+                signed(progress.revision),
+                ended_of(progress),
+                &self.progress,
+            ),
+        };
         let inserted = statements.insert()?.execute(params![
             self.name,
-            state(progress.phase),
-            signed(progress.revision),
+            state(phase),
+            revision,
             self.reference,
             signed(frozen.begun_at.as_millis()),
-            ended_of(progress),
+            ended,
             frozen.scope.as_str(),
-            self.progress,
+            bytes,
+            slot,
         ])?;
         if inserted == 0 {
             return Ok(None);
@@ -117,6 +138,11 @@ impl NewRow {
         let slot = statements.connection.last_insert_rowid();
         statements.freeze()?.execute(params![slot, self.frozen])?;
         Ok(Some(slot))
+    }
+
+    /// Whether an entry in the tables has the name.
+    pub(super) fn is_taken(&self, statements: &mut Statements<'_>) -> Result<bool> {
+        statements.named()?.exists([self.name])
     }
 
     /// Who has the name already.
@@ -140,7 +166,7 @@ pub(super) struct Update {
     pub(super) owner: Owner,
     reference: i64,
     ended: i64,
-    progress: Vec<u8>,
+    pub(super) progress: Vec<u8>,
 }
 
 impl Update {
@@ -170,7 +196,7 @@ impl Update {
         let updated = statements.update()?.execute(params![
             self.slot,
             state(self.phase),
-            self.replaces.saturating_add(1),
+            self.revision(),
             self.ended,
             self.progress,
             self.replaces,
@@ -178,29 +204,48 @@ impl Update {
             marks,
         ])?;
         match updated {
-            0 => self.apply_to_closed(statements.connection),
+            0 => self.apply_to_closed(statements),
             _ => Ok(Some(OPEN)),
         }
     }
 
-    /// The same for a row that is not open: rare, so it may be looked at first.
-    fn apply_to_closed(&self, connection: &Connection) -> Result<Option<i64>> {
-        let found = connection
-            .prepare_cached(
-                "SELECT state, revision, reference, substr(progress, 1, 40)
-                 FROM entries WHERE slot = ?1",
-            )?
+    /// The revision that it makes.
+    pub(super) fn revision(&self) -> i64 {
+        self.replaces.saturating_add(1)
+    }
+
+    /// Whether it replaces a progress of this revision and these bytes.
+    pub(super) fn follows(&self, revision: i64, progress: &[u8]) -> bool {
+        revision == self.replaces && self.expected.is_in(progress)
+    }
+
+    /// Whether it replaces what is in the tables. Returns the state that it has there.
+    pub(super) fn fits(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
+        let found = statements
+            .look()?
             .query_row([self.slot], |row| {
-                let fits = row.get::<_, i64>(1)? == self.replaces
-                    && row.get::<_, i64>(2)? == self.reference
-                    && blob(row, 3).is_ok_and(|bytes| self.expected.is_in(bytes));
+                let fits = row.get::<_, i64>(2)? == self.reference
+                    && blob(row, 3)
+                        .is_ok_and(|bytes| row.get(1).is_ok_and(|r| self.follows(r, bytes)));
                 Ok((row.get(0)?, fits))
             })
             .optional()?;
-        let before = match found {
-            Some((state, true)) if state < TOMBSTONE => state,
-            _ => return Ok(None),
-        };
+        Ok(found
+            .filter(|(state, fits)| *fits && *state < TOMBSTONE)
+            .map(|(state, _)| state))
+    }
+
+    /// The same for a row that is not open: rare, so it may be looked at first.
+    fn apply_to_closed(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
+        let before = self.fits(statements)?;
+        if before.is_some() {
+            self.overwrite(statements.connection)?;
+        }
+        Ok(before)
+    }
+
+    /// Writes it without another look.
+    fn overwrite(&self, connection: &Connection) -> Result<()> {
         connection
             .prepare_cached(
                 "UPDATE entries SET state = ?2, revision = ?3, ended = ?4, progress = ?5
@@ -209,11 +254,26 @@ impl Update {
             .execute(params![
                 self.slot,
                 state(self.phase),
-                self.replaces.saturating_add(1),
+                self.revision(),
                 self.ended,
                 self.progress,
             ])?;
-        Ok(Some(before))
+        Ok(())
+    }
+
+    /// Writes it over whatever is older. Returns the state that this had, if there was something.
+    pub(super) fn supersede(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
+        let found: Option<(i64, i64)> = statements
+            .look()?
+            .query_row([self.slot], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        match found {
+            Some((state, revision)) if revision < self.revision() && state < TOMBSTONE => {
+                self.overwrite(statements.connection)?;
+                Ok(Some(state))
+            }
+            _ => Ok(None),
+        }
     }
 }
 
@@ -320,13 +380,15 @@ const FILTER: &str =
     "entries.slot > ?1 AND (?2 IS NULL OR scope = ?2) AND (begun >= ?3 OR begun < 0)
     ORDER BY entries.slot LIMIT ?4";
 
-/// Entries by query.
-pub(super) fn list(connection: &Connection, query: &Query) -> Result<Listing> {
+/// Entries by query; `recent` are those on the tape, which know better.
+pub(super) fn list(connection: &Connection, query: Query, recent: &[Entry]) -> Result<Listing> {
     let limit = match query.limit {
+        // One of those that are found may be something else by now.
+        _ if !recent.is_empty() => -1,
         0 => -1,
         limit => i64::from(limit),
     };
-    collect(
+    let found = collect(
         connection,
         &listing(query.select),
         params![
@@ -335,7 +397,42 @@ pub(super) fn list(connection: &Connection, query: &Query) -> Result<Listing> {
             query.since.map_or(0, |since| signed(since.as_millis())),
             limit,
         ],
-    )
+    )?;
+    let wanted = |entry: &Entry| {
+        query.select.matches(entry.progress.phase)
+            && entry.slot > query.after
+            && query
+                .scope
+                .as_ref()
+                .is_none_or(|it| *it == entry.frozen.scope)
+            && query
+                .since
+                .is_none_or(|since| entry.frozen.begun_at >= since)
+    };
+    let mut listing = found.corrected(recent, wanted);
+    if query.limit > 0 {
+        listing.entries.truncate(query.limit as usize);
+    }
+    Ok(listing)
+}
+
+impl Listing {
+    /// With what is on the tape in place of what the tables say.
+    fn corrected(mut self, recent: &[Entry], wanted: impl Fn(&Entry) -> bool) -> Listing {
+        if !recent.is_empty() {
+            // They come in the order of their slots.
+            let is_recent = |entry: &Entry| {
+                recent
+                    .binary_search_by_key(&entry.slot, |it| it.slot)
+                    .is_ok()
+            };
+            self.entries.retain(|entry| !is_recent(entry));
+            let more = recent.iter().filter(|entry| wanted(entry)).cloned();
+            self.entries.extend(more);
+            self.entries.sort_by_key(|entry| entry.slot);
+        }
+        self
+    }
 }
 
 /// Entries by reference: a scan, as a reference is random and an index over it would make every
@@ -344,13 +441,18 @@ pub(super) fn find(
     connection: &Connection,
     reference: Reference,
     scope: Option<&Scope>,
+    recent: &[Entry],
 ) -> Result<Listing> {
     let sql = format!(
         "{WHOLE} WHERE reference = ?1 AND state IS NOT 4 AND (?2 IS NULL OR scope = ?2)
          ORDER BY entries.slot"
     );
-    let scope = scope.map(Scope::as_str);
-    collect(connection, &sql, params![number_of(reference), scope])
+    let name = scope.map(Scope::as_str);
+    let found = collect(connection, &sql, params![number_of(reference), name])?;
+    let wanted = |entry: &Entry| {
+        entry.reference() == reference && scope.is_none_or(|it| *it == entry.frozen.scope)
+    };
+    Ok(found.corrected(recent, wanted))
 }
 
 fn collect(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Listing> {

@@ -3,8 +3,11 @@
 //! Whoever deletes the log, or puts an old copy of the journal back, leaves a file that SQLite finds
 //! in perfect order. So after every commit that reached the disk, the lock file notes how many
 //! entries and commits there are. The note is not synced, and need not be: it is never ahead of the
-//! journal, and a journal that is behind its note has lost something.
+//! journal, and a journal that is behind its note has lost something. It also says who wrote last.
 
+use super::files;
+use super::tape::Left;
+use crate::entry::Owner;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -41,29 +44,39 @@ impl Stamp {
     }
 
     pub(super) fn write_slots(file: &File, slots: u64) -> io::Result<()> {
-        write_at(file, &field(slots), 0)
+        files::write_at(file, &field(slots), 0)
     }
 
     pub(super) fn write_commits(file: &File, commits: u64) -> io::Result<()> {
-        write_at(file, &field(commits), FIELD as u64)
+        files::write_at(file, &field(commits), FIELD as u64)
+    }
+
+    /// Who wrote last: while that is oneself, nothing has changed but by oneself.
+    pub(super) fn last_writer(mut file: &File) -> io::Result<Owner> {
+        let mut bytes = [0; FIELD];
+        file.seek(SeekFrom::Start(2 * FIELD as u64))?;
+        match file.read(&mut bytes)? {
+            FIELD => Ok(Owner(u128::from_be_bytes(bytes))),
+            _ => Ok(Owner::NONE),
+        }
+    }
+
+    pub(super) fn write_last_writer(file: &File, owner: Owner) -> io::Result<()> {
+        files::write_at(file, &owner.0.to_be_bytes(), 2 * FIELD as u64)
+    }
+
+    /// What the tables and what is left on the tape hold together.
+    pub(super) fn with(self, left: &Left) -> Stamp {
+        Stamp {
+            slots: self.slots.max(left.held.slots),
+            commits: self.commits.max(left.held.commits),
+        }
     }
 
     /// Whether a journal that holds `self` has lost nothing since `noted`.
     pub(super) fn covers(self, noted: Stamp) -> bool {
         self.slots >= noted.slots && self.commits >= noted.commits
     }
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
-}
-
-#[cfg(not(unix))]
-fn write_at(mut file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    use io::Write;
-    file.seek(SeekFrom::Start(at))?;
-    file.write_all(bytes)
 }
 
 fn field(number: u64) -> [u8; FIELD] {

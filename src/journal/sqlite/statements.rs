@@ -8,6 +8,8 @@ pub(super) struct Statements<'c> {
     insert: Option<CachedStatement<'c>>,
     freeze: Option<CachedStatement<'c>>,
     update: Option<CachedStatement<'c>>,
+    named: Option<CachedStatement<'c>>,
+    look: Option<CachedStatement<'c>>,
 }
 
 impl<'c> Statements<'c> {
@@ -17,6 +19,8 @@ impl<'c> Statements<'c> {
             insert: None,
             freeze: None,
             update: None,
+            named: None,
+            look: None,
         }
     }
 
@@ -26,8 +30,8 @@ impl<'c> Statements<'c> {
             &mut self.insert,
             self.connection,
             "INSERT INTO entries
-                 (name, state, revision, reference, begun, ended, scope, progress)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (name) DO NOTHING",
+                 (name, state, revision, reference, begun, ended, scope, progress, slot)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (name) DO NOTHING",
         )
     }
 
@@ -35,6 +39,19 @@ impl<'c> Statements<'c> {
     pub(super) fn freeze(&mut self) -> Result<&mut CachedStatement<'c>> {
         let sql = "INSERT INTO frozen (slot, bytes) VALUES (?1, ?2)";
         ready(&mut self.freeze, self.connection, sql)
+    }
+
+    /// Whether a name is taken.
+    pub(super) fn named(&mut self) -> Result<&mut CachedStatement<'c>> {
+        let sql = "SELECT 1 FROM entries WHERE name = ?1";
+        ready(&mut self.named, self.connection, sql)
+    }
+
+    /// What an update must fit.
+    pub(super) fn look(&mut self) -> Result<&mut CachedStatement<'c>> {
+        let sql = "SELECT state, revision, reference, substr(progress, 1, 40)
+             FROM entries WHERE slot = ?1";
+        ready(&mut self.look, self.connection, sql)
     }
 
     /// Updates a row that is open and still as it is expected: `?8` stands in its progress behind the

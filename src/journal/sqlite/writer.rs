@@ -3,39 +3,42 @@
 //! Whoever asked for no more than the file is told as soon as the log is written, and goes on while
 //! the log is synced for the others: what they ask for next gathers meanwhile.
 
-mod copier;
+mod clerk;
 mod jobs;
 mod link;
+mod taping;
 mod transact;
 
 use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
+use super::lately::Lately;
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
 use super::rows::{self, NewRow};
 use super::stamp::Stamp;
+use super::tape::Tape;
 use super::{faults, schema};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
 use crate::planted;
-pub(super) use copier::Copier;
+pub(super) use clerk::Clerk;
+use clerk::Order;
 pub(super) use jobs::{Job, Outcome, Sync, Waiter};
 pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::collections::HashSet;
 use std::fs::File;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use transact::{taken_by, transact};
+pub(super) use taping::Filing;
+use transact::{Tally, taken_by, transact};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
-/// From how many operations under way a batch may wait for more, how long for each of them, and at
-/// most.
+/// From how many operations under way a batch may wait for more, for how many of 64, and how long at most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(15);
-const LONGEST_LINGER: Duration = Duration::from_micros(400);
+const WORTH: usize = 28;
+const LINGER: Duration = Duration::from_micros(250);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
@@ -52,10 +55,17 @@ pub(super) struct Writer {
     pub(super) files: Files,
     pub(super) watch: Watch,
     // Before the connection, which is closed last.
-    pub(super) copier: Copier,
+    pub(super) clerk: Clerk,
     pub(super) connection: Connection,
     /// The log, to sync it ourselves.
     pub(super) log: File,
+    /// What was written lately, and what of it is not in the tables yet.
+    pub(super) tape: Tape,
+    pub(super) lately: Lately,
+    pub(super) filing: Option<Filing>,
+    /// How far the journal has got, and for how many turns nobody else wrote.
+    pub(super) held: Stamp,
+    pub(super) turns: u32,
     pub(super) gate: Gate,
     /// A turn that was taken before the batch came.
     pub(super) turn: Option<Turn>,
@@ -74,42 +84,40 @@ pub(super) struct Writer {
 }
 
 /// What the thread does until it is told to close.
-fn run(writer: &Mutex<Option<Writer>>, jobs: &Receiver<Job>, queue: &Queue) {
+fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
     let mut batch = Vec::new();
     let mut before = 0;
     let mut closing = false;
     while !closing {
-        let (next, waited) = timed(|| jobs.recv_timeout(BEAT));
+        let ((), waited) = timed(|| queue.take(1, BEAT, &mut batch));
         // Whoever panicked in the middle of a write leaves nothing to go on with.
         let Ok(mut held) = writer.lock() else { return };
         let Some(writer) = held.as_mut() else { return };
-        match next {
-            Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => break,
-            Ok(job) => batch.push(job),
-            Err(RecvTimeoutError::Timeout) => {
-                if !writer.driven.is_empty() {
-                    writer.proof.beat_if_due();
-                }
-                writer.tend_log();
-                continue;
+        if batch.is_empty() {
+            if !writer.driven.is_empty() {
+                writer.proof.beat_if_due();
             }
+            writer.tend_log();
+            continue;
         }
-        closing = drain(jobs, &mut batch);
-        if let Some(time) = linger(writer.driven.len(), before, batch.len())
-            && waited < IDLE
-            && !closing
-        {
-            sleep(time);
-            closing = drain(jobs, &mut batch);
+        let wanted = worth_waiting_for(writer.driven.len(), before);
+        if batch.len() < wanted && waited < IDLE {
+            queue.take(wanted - batch.len(), LINGER, &mut batch);
         }
         before = batch.len();
-        writer.serve(&mut batch, queue);
-        queue.done(before);
+        closing = batch.iter().any(|job| matches!(job, Job::Close));
+        while !batch.is_empty() {
+            let rest = batch.split_off(batch.len().min(BATCH));
+            let jobs = batch.len();
+            writer.serve(&mut batch, queue);
+            queue.done(jobs);
+            batch = rest;
+        }
         writer.tend_log();
     }
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut writer) = writer {
-        batch.extend(jobs.try_iter());
+        queue.take(0, Duration::ZERO, &mut batch);
         if !batch.is_empty() {
             writer.serve(&mut batch, queue);
         }
@@ -123,7 +131,7 @@ impl Writer {
     fn would_be_alone(&mut self, job: &Job) -> bool {
         let short = match job {
             Job::Begin(..) | Job::Record(..) => self.quick || job.sync() == Sync::None,
-            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
+            Job::Forget(..) | Job::Reap(..) | Job::File(_) | Job::Look | Job::Close => false,
         };
         if !short || self.driven.len() > FEW || self.poison.is_some() {
             return false;
@@ -153,25 +161,31 @@ impl Writer {
         }
     }
 
-    /// Whether there is something to do about the log: it may have grown long, or it was copied.
+    /// Whether there is something to do about the tape or the log: it may have grown long, or the clerk is
+    /// done with it.
     fn wants_look(&mut self) -> bool {
-        self.unseen_pages >= LOOK_AFTER || self.copier.is_done()
+        (self.wants_filing() && self.filing.is_none())
+            || self.unseen_pages >= LOOK_AFTER
+            || self.clerk.is_done()
     }
 
-    /// Has a long log copied. What was written while that was done is copied here, as nobody must
-    /// write in between: then the log begins anew.
+    /// Has a long tape filed and a long log copied. Nobody is told if that fails: what is on the tape is safe
+    /// there, and whoever writes next meets the same trouble.
     fn tend_log(&mut self) {
-        if self.heed_poison().is_err() {
+        if !self.wants_look() || self.heed_poison().is_err() {
             return;
         }
-        if self.copier.take_done() {
-            let _turn = self.gate.enter(self.patience);
-            self.checkpoint("PASSIVE");
-        } else if self.wants_look() {
+        let Ok(_turn) = self.gate.enter(self.patience) else {
+            return;
+        };
+        if self.is_alone().is_err() || self.hand_over().is_err() {
+            return;
+        }
+        if self.unseen_pages >= LOOK_AFTER && self.clerk.is_free() {
             self.unseen_pages = 0;
             let looked = checkpoint(&self.connection, "NOOP");
             let long = looked.is_ok_and(|(_, logged, copied)| logged - copied >= CHECKPOINT);
-            if long && !self.copier.start() {
+            if long && !self.clerk.start(Order::Copy) {
                 self.checkpoint("PASSIVE");
             }
         }
@@ -219,6 +233,9 @@ impl Writer {
             return Err(poison.clone());
         }
         self.files.still(&mut self.watch)?;
+        if let Some(begun) = self.lately.holder(&row.name) {
+            return Ok(begun);
+        }
         match row.holder(&self.connection) {
             Ok(Some(stored)) => Ok(taken_by(stored)),
             Ok(None) => Err(self.reserve.refusal()),
@@ -226,11 +243,8 @@ impl Writer {
         }
     }
 
-    /// Refuses to go on if a sync has failed, whoever asked for it.
-    fn heed_poison(&mut self) -> Result<(), JournalError> {
-        if let Some(error) = self.copier.take_failure() {
-            self.failed(error);
-        }
+    /// Refuses to go on after a sync that failed.
+    fn heed_poison(&self) -> Result<(), JournalError> {
         match &self.poison {
             Some(poison) => Err(poison.clone()),
             None => Ok(()),
@@ -247,23 +261,20 @@ impl Writer {
             None => self.gate.enter(self.patience)?,
         };
         self.files.still(&mut self.watch)?;
-        let done = press(&self.connection, &mut self.full, full)
-            .and_then(|()| transact(&self.connection, batch, full));
-        let tally = match done {
-            Ok(tally) => tally,
-            Err(error) => {
-                if !self.connection.is_autocommit() {
-                    let _ = self.connection.execute_batch("ROLLBACK");
-                }
-                drop(turn);
-                return Err(self.failed(error));
-            }
+        let on_tape = self.is_alone()? && self.fits_tape(batch);
+        let tally = match on_tape {
+            true => self.record_on_tape(batch, full)?,
+            false => self.record_in_tables(batch, full)?,
         };
         self.remember(batch);
         batch.iter_mut().for_each(Job::tell_early);
-        if wanted == Sync::BeforeTold && !unsynced() {
+        // SQLite itself synced what must not be seen before.
+        if wanted > Sync::None && !unsynced() && (on_tape || !full) {
             // Before the next turn: nobody writes behind what is not on the disk.
-            let (synced, took) = timed(|| self.log.sync_data());
+            let (synced, took) = timed(|| match on_tape {
+                true => self.tape.sync(),
+                false => self.log.sync_data(),
+            });
             self.quick = took < QUICK;
             if let Err(error) = synced {
                 drop(turn);
@@ -280,13 +291,42 @@ impl Writer {
             let _ = Stamp::write_commits(file, commits);
         }
         drop(turn);
-        self.unseen_pages += 4 + 2 * i64::from(tally.written);
         if batch.iter().any(|job| matches!(job, Job::Forget(..))) {
             // What was forgotten must not live on in the log. Readers may be in the way; then it
             // goes when the log is next overwritten.
             self.checkpoint("TRUNCATE");
         }
         Ok(())
+    }
+
+    /// One transaction, after what is on the tape.
+    fn record_in_tables(&mut self, batch: &mut [Job], full: bool) -> Result<Tally, JournalError> {
+        self.file()?;
+        if batch
+            .iter()
+            .any(|job| matches!(job, Job::Forget(..) | Job::Reap(..)))
+        {
+            // What goes must not live on there. If it cannot be cut, the next round is written over it.
+            let _ = self.tape.cut();
+        }
+        if batch.iter().all(|job| matches!(job, Job::File(_))) {
+            batch.iter_mut().for_each(Job::is_filed);
+            return Ok(Tally::default());
+        }
+        let done = press(&self.connection, &mut self.full, full)
+            .and_then(|()| transact(&self.connection, batch, full));
+        match done {
+            Ok(tally) => {
+                self.unseen_pages += 4 + 2 * i64::from(tally.written);
+                self.held.slots = self.held.slots.max(tally.last_slot);
+                self.held.commits = tally.commits.unwrap_or(self.held.commits);
+                Ok(tally)
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(self.failed(error))
+            }
+        }
     }
 
     fn failed(&mut self, error: rusqlite::Error) -> JournalError {
@@ -348,33 +388,29 @@ impl Writer {
 
     /// Leaves the journal in one file, if nobody else has it open.
     fn close(mut self) {
-        self.copier.finish();
-        if self.heed_poison().is_ok() {
-            let _turn = self.gate.enter(self.patience);
+        let turn = self.gate.enter(self.patience);
+        // What cannot be filed now is filed by the next who opens the journal.
+        if self.poison.is_none() && turn.is_ok() && self.is_alone().is_ok() && self.file().is_ok() {
+            let _ = self.tape.cut();
+        }
+        self.clerk.finish();
+        if self.poison.is_none() {
             self.checkpoint("PASSIVE");
             let _ = self.connection.close();
         }
     }
 }
 
-/// How long a batch of `come` waits for more, once, if the one before it held `before`.
+/// For how many jobs a batch waits, if the one before it held `before`.
 ///
 /// Callers who come thick and fast, so that an eighth of all that is under way came at once, would on a
-/// quick disk come in small groups, each with a sync and a commit of its own. Where they come now and
-/// then there is nothing to wait for.
-fn linger(under_way: usize, before: usize, come: usize) -> Option<Duration> {
-    let crowded = under_way >= CROWD && before.max(come) * 8 >= under_way;
-    let each = u32::try_from(under_way).unwrap_or(u32::MAX);
-    let time = LINGER.saturating_mul(each).min(LONGEST_LINGER);
-    (crowded && come * 3 < under_way).then_some(time)
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the writer's own thread waits for the disk, not for the clock"
-)]
-fn sleep(time: Duration) {
-    std::thread::sleep(time);
+/// quick disk come in small groups, each with a sync of its own. Where they come now and then there is
+/// nothing to wait for.
+fn worth_waiting_for(under_way: usize, before: usize) -> usize {
+    match under_way >= CROWD && before * 8 >= under_way {
+        true => under_way * WORTH / 64,
+        false => 1,
+    }
 }
 
 #[expect(
@@ -384,18 +420,6 @@ fn sleep(time: Duration) {
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     (work(), start.elapsed())
-}
-
-/// Takes what waits. Returns whether the journal is to be closed.
-fn drain(jobs: &Receiver<Job>, batch: &mut Vec<Job>) -> bool {
-    while batch.len() < BATCH {
-        match jobs.try_recv() {
-            Ok(Job::Close) => return true,
-            Ok(job) => batch.push(job),
-            Err(_) => break,
-        }
-    }
-    false
 }
 
 /// Bugs on purpose.
@@ -441,10 +465,8 @@ mod tests {
 
     #[test]
     fn a_batch_waits_for_more_only_where_many_come_at_once() {
-        assert_eq!(linger(1, 1, 1), None, "nobody else is under way");
-        assert_eq!(linger(64, 3, 1), None, "they come now and then");
-        assert_eq!(linger(64, 24, 22), None, "a third is here");
-        assert_eq!(linger(16, 4, 2), Some(16 * LINGER));
-        assert_eq!(linger(10_000, 2_000, 1), Some(LONGEST_LINGER));
+        assert_eq!(worth_waiting_for(1, 1), 1, "nobody else is under way");
+        assert_eq!(worth_waiting_for(64, 3), 1, "they come now and then");
+        assert_eq!(worth_waiting_for(64, 24), WORTH);
     }
 }

@@ -6,6 +6,7 @@ use crate::journal::sqlite::rows::{NewRow, Update};
 use crate::journal::{Begun, JournalError, Reaped, Retention};
 use crate::key::Key;
 use crate::machine::release;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 pub(in super::super) type Outcome<T> = Result<T, JournalError>;
@@ -52,7 +53,7 @@ pub(in super::super) enum Sync {
 #[derive(Debug)]
 pub(in super::super) struct Handed {
     begun: Option<Begun>,
-    row: Box<NewRow>,
+    row: Arc<NewRow>,
     back: Queue,
 }
 
@@ -74,7 +75,7 @@ impl Drop for Handed {
             // Closed meanwhile, its owner is dead, and others may take it all the same.
             let _ = self
                 .back
-                .send(Job::Record(Box::new(update), Flush::Normal, nobody));
+                .send(Job::Record(Arc::new(update), Flush::Normal, nobody));
         }
     }
 }
@@ -82,11 +83,13 @@ impl Drop for Handed {
 /// What the writer is asked to do.
 #[derive(Debug)]
 pub(in super::super) enum Job {
-    Begin(Box<NewRow>, Waiter<Begun, Handed>),
-    Record(Box<Update>, Flush, Waiter<Receipt>),
+    Begin(Arc<NewRow>, Waiter<Begun, Handed>),
+    Record(Arc<Update>, Flush, Waiter<Receipt>),
     Forget(u64, Key, Waiter<()>),
     Reap(Vec<u64>, Retention, Waiter<Reaped>),
-    /// See whether the log has grown long.
+    /// Put what is on the tape into the tables, for somebody who wants to read them.
+    File(Waiter<()>),
+    /// See whether the log or the tape has grown long.
     Look,
     Close,
 }
@@ -96,7 +99,14 @@ impl Job {
         match self {
             Job::Begin(..) => Sync::BeforeTold,
             Job::Record(_, Flush::Full, _) | Job::Forget(..) => Sync::BeforeSeen,
-            Job::Record(..) | Job::Reap(..) | Job::Look | Job::Close => Sync::None,
+            Job::Record(..) | Job::Reap(..) | Job::File(_) | Job::Look | Job::Close => Sync::None,
+        }
+    }
+
+    /// Whoever waits for the tape to be filed has it.
+    pub(super) fn is_filed(&mut self) {
+        if let Job::File(waiter) = self {
+            waiter.answer = Some(Ok(()));
         }
     }
 
@@ -105,6 +115,7 @@ impl Job {
         match self {
             Job::Record(_, Flush::Normal, waiter) => waiter.tell(|answer| answer),
             Job::Reap(_, _, waiter) => waiter.tell(|answer| answer),
+            Job::File(waiter) => waiter.tell(|answer| answer),
             _ => {}
         }
     }
@@ -119,6 +130,7 @@ impl Job {
             Job::Record(_, _, mut waiter) => waiter.tell(|answer| answer),
             Job::Forget(_, _, mut waiter) => waiter.tell(|answer| answer),
             Job::Reap(_, _, mut waiter) => waiter.tell(|answer| answer),
+            Job::File(mut waiter) => waiter.tell(|answer| answer),
             Job::Look | Job::Close => {}
         }
     }
@@ -129,6 +141,7 @@ impl Job {
             Job::Record(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Forget(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Reap(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
+            Job::File(waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Look | Job::Close => {}
         }
     }

@@ -3,40 +3,94 @@
 
 use super::{Job, Writer};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What waits for the writing thread.
-#[derive(Clone, Debug)]
-pub(in super::super) struct Queue {
-    jobs: Sender<Job>,
-    waiting: Arc<AtomicUsize>,
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Queue(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    bell: Condvar,
+    /// Jobs that nobody has dealt with.
+    left: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: Vec<Job>,
+    /// The thread sleeps until there are so many; 0 while it works.
+    wanted: usize,
+    has_ended: bool,
 }
 
 impl Queue {
     /// Puts a job into the queue. Returns whether there is a thread that takes it.
     pub(super) fn send(&self, job: Job) -> bool {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        self.jobs.send(job).is_ok()
+        let urgent = matches!(job, Job::Close);
+        let mut waiting = self.waiting();
+        if waiting.has_ended {
+            return false;
+        }
+        self.0.left.fetch_add(1, Ordering::AcqRel);
+        waiting.jobs.push(job);
+        let rings = waiting.wanted > 0 && (urgent || waiting.jobs.len() >= waiting.wanted);
+        if rings {
+            waiting.wanted = 0;
+            drop(waiting);
+            self.0.bell.notify_one();
+        }
+        true
+    }
+
+    /// Waits until so many are there, or for so long, and takes what is there then.
+    pub(super) fn take(&self, wanted: usize, patience: Duration, into: &mut Vec<Job>) {
+        let mut waiting = self.waiting();
+        if waiting.jobs.len() < wanted {
+            waiting.wanted = wanted;
+            let waits = |waiting: &mut Waiting| waiting.wanted > 0;
+            let waited = self.0.bell.wait_timeout_while(waiting, patience, waits);
+            (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            waiting.wanted = 0;
+        }
+        into.append(&mut waiting.jobs);
+    }
+
+    /// Takes the last jobs; there will be no more.
+    fn end(&self) -> Vec<Job> {
+        let mut waiting = self.waiting();
+        waiting.has_ended = true;
+        std::mem::take(&mut waiting.jobs)
     }
 
     /// Notes that so many have been dealt with.
     pub(super) fn done(&self, jobs: usize) {
-        self.waiting.fetch_sub(jobs, Ordering::AcqRel);
+        self.0.left.fetch_sub(jobs, Ordering::AcqRel);
     }
 
     fn is_empty(&self) -> bool {
-        self.waiting.load(Ordering::Acquire) == 0
+        self.0.left.load(Ordering::Acquire) == 0
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What the thread leaves behind, however it ends. After a panic that is a writer in the middle of its
 /// work, whose turn, transaction and owner would keep every other process out while this one lives.
-struct Left(Arc<Mutex<Option<Writer>>>);
+struct Left(Arc<Mutex<Option<Writer>>>, Queue);
 
 impl Drop for Left {
     fn drop(&mut self) {
+        // Whoever waits hears that nobody will answer.
+        drop(self.1.end());
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         drop(held.take());
     }
@@ -55,23 +109,19 @@ pub(in super::super) struct Link {
 impl Link {
     /// Starts the thread.
     pub(in super::super) fn start(writer: Writer) -> std::io::Result<Link> {
-        let (jobs, taken) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let link = Link {
             writer: Arc::new(Mutex::new(Some(writer))),
-            queue: Queue {
-                jobs,
-                waiting: Arc::default(),
-            },
+            queue: Queue::default(),
             ended: Mutex::new(ended),
         };
-        let (left, queue) = (Left(Arc::clone(&link.writer)), link.queue.clone());
+        let left = Left(Arc::clone(&link.writer), link.queue.clone());
         std::thread::Builder::new()
             .name("samekey-journal".into())
             .spawn(move || {
                 // Gone before whoever waits for the end of the thread hears of it.
                 let (_end, left) = (end, left);
-                super::run(&left.0, &taken, &queue);
+                super::run(&left.0, &left.1);
             })?;
         Ok(link)
     }

@@ -1,12 +1,16 @@
 //! What one transaction does for each job of a batch.
 
+use super::taping::recorded;
 use super::{Job, Outcome};
 use crate::entry::{Grade, Receipt};
+use crate::journal::sqlite::lately::Lately;
 use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
+use crate::journal::sqlite::stamp::Stamp;
 use crate::journal::sqlite::statements::Statements;
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
 use crate::key::Key;
 use rusqlite::Connection;
+use std::sync::Arc;
 
 /// What a batch changed in the journal's own counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +24,16 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// Brings the journal's own counts up to date.
+    fn write(&self, connection: &Connection, commits: i64) -> rusqlite::Result<()> {
+        connection
+            .prepare_cached(
+                "UPDATE meta SET commits = commits + ?1, open = open + ?2, sum = sum + ?3 WHERE id = 1",
+            )?
+            .execute([commits, self.open, self.sum])?;
+        Ok(())
+    }
+
     fn moved(&mut self, slot: i64, before: bool, after: bool) {
         self.written += 1;
         match (before, after) {
@@ -34,6 +48,33 @@ impl Tally {
             _ => {}
         }
     }
+}
+
+/// Puts what is on the tape into the tables. `held` is how far the journal has got with it.
+pub(super) fn file(
+    connection: &Connection,
+    lately: &Lately,
+    held: Stamp,
+) -> rusqlite::Result<Tally> {
+    let mut tally = Tally::default();
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let mut statements = Statements::new(connection);
+    lately.file(&mut statements, &mut |slot, before, after| {
+        let before = before.is_some_and(rows::is_unfinished);
+        tally.moved(slot, before, rows::is_unfinished(after));
+    })?;
+    drop(statements);
+    let known = commits(connection)?;
+    let more = rows::signed(held.commits).saturating_sub(known).max(0);
+    tally.write(connection, more)?;
+    connection.prepare_cached("COMMIT")?.execute([])?;
+    Ok(tally)
+}
+
+fn commits(connection: &Connection) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached("SELECT commits FROM meta WHERE id = 1")?
+        .query_row([], |row| row.get(0))
 }
 
 /// Writes all of them, or nothing. `full` says that it will be on the disk before anybody sees it.
@@ -59,22 +100,16 @@ pub(super) fn transact(
             Job::Reap(slots, retention, waiter) => {
                 waiter.answer = Some(Ok(reap(connection, slots, retention, &mut tally)?));
             }
+            Job::File(waiter) => waiter.answer = Some(Ok(())),
             Job::Look | Job::Close => {}
         }
     }
     let counted = full && tally.created == 0 && tally.written > 0;
     if counted || tally.open != 0 || tally.sum != 0 {
-        connection
-            .prepare_cached(
-                "UPDATE meta SET commits = commits + ?1, open = open + ?2, sum = sum + ?3 WHERE id = 1",
-            )?
-            .execute([i64::from(counted), tally.open, tally.sum])?;
+        tally.write(connection, i64::from(counted))?;
     }
     if counted {
-        let commits = connection
-            .prepare_cached("SELECT commits FROM meta WHERE id = 1")?
-            .query_row([], |row| row.get(0))?;
-        tally.commits = Some(rows::unsigned(commits));
+        tally.commits = Some(rows::unsigned(commits(connection)?));
     }
     connection.prepare_cached("COMMIT")?.execute([])?;
     Ok(tally)
@@ -86,7 +121,7 @@ fn begin(
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Begun>> {
     let progress = &row.entry.progress;
-    if let Some(slot) = row.insert(statements)? {
+    if let Some(slot) = row.insert(statements, None, None)? {
         let open = rows::is_unfinished(rows::state(progress.phase));
         tally.moved(slot, false, open);
         tally.created += 1;
@@ -114,7 +149,7 @@ pub(super) fn taken_by(stored: Stored) -> Begun {
 
 fn record(
     statements: &mut Statements<'_>,
-    update: &Update,
+    update: &Arc<Update>,
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Receipt>> {
     let Some(before) = update.apply(statements)? else {
@@ -126,9 +161,7 @@ fn record(
         rows::is_unfinished(before),
         rows::is_unfinished(after),
     );
-    let revision = rows::unsigned(update.replaces) + 1;
-    let (key, slot) = (update.key.clone(), rows::unsigned(update.slot));
-    Ok(Ok(Receipt::new(key, slot, revision, Grade::Device)))
+    Ok(Ok(recorded(update)))
 }
 
 fn forget(

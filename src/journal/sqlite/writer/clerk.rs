@@ -1,0 +1,173 @@
+//! The thread that works behind the writer's back: it files rounds of the tape into the tables, and copies
+//! a long log into the journal.
+//!
+//! Both sync files and take milliseconds, in which everybody would wait.
+
+use super::transact::file;
+use crate::journal::sqlite::lately::Lately;
+use crate::journal::sqlite::stamp::Stamp;
+use rusqlite::{Connection, Error, Result};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::JoinHandle;
+
+/// What the clerk is asked to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// File a round; with it the journal has got so far.
+    File(Arc<Lately>, Stamp),
+    /// Copy the log.
+    Copy,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Done {
+    Filed(Result<()>),
+    Copied(Result<()>),
+}
+
+/// A connection of its own, and the thread that uses it once there is something to do.
+#[derive(Debug)]
+pub(in super::super) struct Clerk {
+    desk: Option<(Connection, File)>,
+    thread: Option<Thread>,
+    is_busy: bool,
+    done: Option<Done>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    orders: Sender<Order>,
+    done: Receiver<Done>,
+    handle: JoinHandle<()>,
+}
+
+impl Clerk {
+    /// `log` is the journal's, to sync it.
+    pub(in super::super) fn new(connection: Connection, log: File) -> Clerk {
+        Clerk {
+            desk: Some((connection, log)),
+            thread: None,
+            is_busy: false,
+            done: None,
+        }
+    }
+
+    /// Whether it could begin with something now.
+    pub(super) fn is_free(&mut self) -> bool {
+        self.look(false);
+        !self.is_busy && self.done.is_none()
+    }
+
+    /// Has something done, by a clerk that is free. Returns whether there is somebody to do it.
+    pub(super) fn start(&mut self, order: Order) -> bool {
+        if let Some((connection, log)) = self.desk.take() {
+            self.thread = run(connection, log).ok();
+        }
+        let thread = self.thread.as_ref();
+        self.is_busy = thread.is_some_and(|thread| thread.orders.send(order).is_ok());
+        self.is_busy
+    }
+
+    /// What is done and nobody has heard of yet.
+    pub(super) fn take_done(&mut self) -> Option<Done> {
+        self.look(false);
+        self.done.take()
+    }
+
+    /// The same, after waiting for what is being done.
+    pub(super) fn wait(&mut self) -> Option<Done> {
+        self.look(true);
+        self.done.take()
+    }
+
+    /// Whether something is done that nobody has heard of yet.
+    pub(super) fn is_done(&mut self) -> bool {
+        self.look(false);
+        self.done.is_some()
+    }
+
+    fn look(&mut self, waits: bool) {
+        let Some(thread) = self.thread.as_ref().filter(|_| self.is_busy) else {
+            return;
+        };
+        let done = match waits {
+            true => thread.done.recv().map_err(|_| TryRecvError::Disconnected),
+            false => thread.done.try_recv(),
+        };
+        match done {
+            Err(TryRecvError::Empty) => return,
+            // It panicked: the writer goes on alone.
+            Err(TryRecvError::Disconnected) => self.thread = None,
+            Ok(done) => self.done = Some(done),
+        }
+        self.is_busy = false;
+    }
+
+    /// As if a sync of a copy had failed.
+    #[cfg(test)]
+    pub(in super::super) fn fail(&mut self) {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
+        self.done = Some(Done::Copied(Err(Error::SqliteFailure(code, None))));
+    }
+
+    /// Waits for what is being done and closes its connection, which must be closed before the writer's: that
+    /// is to be the last.
+    pub(super) fn finish(&mut self) {
+        self.look(true);
+        self.desk = None;
+        if let Some(thread) = self.thread.take() {
+            drop(thread.orders);
+            let _ = thread.handle.join();
+        }
+    }
+}
+
+impl Drop for Clerk {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn run(connection: Connection, log: File) -> std::io::Result<Thread> {
+    let (orders, ordered) = mpsc::channel();
+    let (report, done) = mpsc::channel();
+    let handle = std::thread::Builder::new()
+        .name("samekey-clerk".into())
+        .spawn(move || {
+            let mut is_full = true;
+            for order in ordered {
+                let done = match order {
+                    Order::Copy => {
+                        Done::Copied(super::checkpoint(&connection, "PASSIVE").map(drop))
+                    }
+                    Order::File(lately, held) => {
+                        let filed = super::press(&connection, &mut is_full, false)
+                            .and_then(|()| file(&connection, &lately, held));
+                        if filed.is_err() && !connection.is_autocommit() {
+                            let _ = connection.execute_batch("ROLLBACK");
+                        }
+                        Done::Filed(filed.and_then(|_| sync(&log)))
+                    }
+                };
+                if report.send(done).is_err() {
+                    break;
+                }
+            }
+        })?;
+    Ok(Thread {
+        orders,
+        done,
+        handle,
+    })
+}
+
+/// A failed sync is told as SQLite would tell it.
+fn sync(log: &File) -> Result<()> {
+    log.sync_data().map_err(|error| {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
+        Error::SqliteFailure(code, Some(error.to_string()))
+    })
+}

@@ -1,0 +1,322 @@
+//! How the writer uses the tape: for as long as it is the only one who writes.
+
+use super::clerk::{Done, Order};
+use super::transact::{Tally, file};
+use super::{Job, LOOK_AFTER, Writer, faults};
+use crate::entry::{Grade, Receipt};
+use crate::journal::sqlite::lately::{Lately, Undo};
+use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
+use crate::journal::sqlite::stamp::Stamp;
+use crate::journal::sqlite::statements::Statements;
+use crate::journal::sqlite::tape::{self, Place, Step};
+use crate::journal::sqlite::{opening, writer::Outcome};
+use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
+use std::sync::Arc;
+
+/// After so many turns without anybody else's in between, the tape is used.
+const ALONE: u32 = 3;
+/// How many entries a round holds before it is filed, and how many bytes.
+const MANY: usize = 1024;
+const LONG: u64 = 3 << 19;
+
+/// A round that is being filed.
+#[derive(Debug)]
+pub(in super::super) struct Filing {
+    end: Place,
+    held: Stamp,
+}
+
+impl Writer {
+    /// Whether nobody else wrote since this writer's last turns. If somebody did, what they left on the tape is
+    /// filed. The turn is ours.
+    pub(super) fn is_alone(&mut self) -> Result<bool, JournalError> {
+        let me = self.proof.owner();
+        let last = Stamp::last_writer(self.gate.file());
+        if last.map_err(|error| faults::system("read", &self.files.lock, error))? == me {
+            self.turns = self.turns.saturating_add(1);
+            let done = self.clerk.take_done();
+            self.heed_clerk(done)?;
+            return Ok(self.turns >= ALONE);
+        }
+        self.take_over(false)?;
+        Ok(false)
+    }
+
+    /// Files what others left, and forgets what they have filed. The turn is ours.
+    pub(in super::super) fn take_over(&mut self, accept_loss: bool) -> Result<(), JournalError> {
+        // Whoever came in between has filed it, whatever the clerk says, if it is not that the disk failed.
+        if let Some(Done::Filed(Err(error)) | Done::Copied(Err(error))) = self.clerk.wait() {
+            self.failed(error);
+            self.heed_poison()?;
+        }
+        (self.lately, self.filing) = (Lately::default(), None);
+        let unread = |writer: &Writer, error| faults::system("read", &writer.files.tape, error);
+        match self.tape.all_filed().map_err(|error| unread(self, error))? {
+            Some(filed) => self.tape.start(filed),
+            None => {
+                let left = self.tape.left().map_err(|error| unread(self, error))?;
+                if left.is_damaged && !accept_loss {
+                    return Err(tape::damage(&self.files));
+                }
+                let lately = Lately::of(&left)?;
+                self.file_here(&lately, left.held)?;
+                self.start_tape(left.last)?;
+            }
+        }
+        let held = opening::held(&self.connection);
+        self.held = held.map_err(|error| faults::sqlite(&self.files.journal, error))?;
+        let noted = Stamp::read(self.gate.file());
+        let noted = noted.map_err(|error| faults::system("read", &self.files.lock, error))?;
+        if !self.held.covers(noted) {
+            return Err(tape::damage(&self.files));
+        }
+        self.turns = 0;
+        let noted = Stamp::write_last_writer(self.gate.file(), self.proof.owner());
+        noted.map_err(|error| faults::system("write", &self.files.lock, error))
+    }
+
+    /// Takes note of what the clerk has done. The turn is ours, and nobody else had one since it was asked to.
+    fn heed_clerk(&mut self, done: Option<Done>) -> Result<(), JournalError> {
+        match done {
+            Some(Done::Filed(Ok(()))) => {
+                if let Some(filing) = self.filing.take() {
+                    let noted = self.tape.file_to(filing.end);
+                    self.on_tape(noted)?;
+                }
+                self.lately.older = None;
+                self.unseen_pages += LOOK_AFTER;
+            }
+            Some(Done::Copied(Ok(()))) | None => {}
+            // A round that could not be filed for want of space is filed when there is some.
+            Some(Done::Filed(Err(error)) | Done::Copied(Err(error))) => {
+                self.failed(error);
+                self.heed_poison()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_tape<T>(&mut self, done: std::io::Result<T>) -> Result<T, JournalError> {
+        done.map_err(|error| {
+            let error = faults::system("write the tape of", &self.files.journal, error);
+            match error.kind() {
+                Kind::Full => error,
+                _ => self.poisoned_by(error),
+            }
+        })
+    }
+
+    /// Has a long round filed behind our back. The turn is ours.
+    pub(super) fn hand_over(&mut self) -> Result<(), JournalError> {
+        if !self.wants_filing() || self.filing.is_some() || !self.clerk.is_free() {
+            return Ok(());
+        }
+        let next = self.tape.next_round();
+        if let Some(end) = self.on_tape(next)? {
+            let held = self.held;
+            let round = Arc::new(std::mem::take(&mut self.lately));
+            self.lately.older = Some(Arc::clone(&round));
+            self.filing = Some(Filing { end, held });
+            self.clerk.start(Order::File(round, held));
+        }
+        Ok(())
+    }
+
+    /// Whether a batch can go onto the tape.
+    pub(super) fn fits_tape(&self, batch: &[Job]) -> bool {
+        let mut bytes = 0;
+        let simple = batch.iter().all(|job| match job {
+            Job::Begin(row, _) => {
+                bytes += row.frozen.len() + row.progress.len() + 64;
+                true
+            }
+            Job::Record(update, ..) => {
+                bytes += update.progress.len() + 320;
+                true
+            }
+            Job::Forget(..) | Job::Reap(..) | Job::File(_) | Job::Look | Job::Close => false,
+        });
+        simple && !self.tape.is_full_with(bytes)
+    }
+
+    /// Whether it is time to file what is on the tape.
+    pub(super) fn wants_filing(&self) -> bool {
+        self.lately.len() >= MANY || self.tape.length() >= LONG
+    }
+
+    /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody
+    /// else had one since the tape was written.
+    pub(super) fn file(&mut self) -> Result<(), JournalError> {
+        let done = self.clerk.wait();
+        self.heed_clerk(done)?;
+        let Some(end) = self.tape.unfiled() else {
+            return Ok(());
+        };
+        if let (Some(filing), Some(older)) = (&self.filing, self.lately.older.clone()) {
+            let (held, end) = (filing.held, filing.end);
+            self.file_here(&older, held)?;
+            let noted = self.tape.file_to(end);
+            self.on_tape(noted)?;
+        }
+        (self.lately.older, self.filing) = (None, None);
+        let lately = std::mem::take(&mut self.lately);
+        if let Err(error) = self.file_here(&lately, self.held) {
+            self.lately = lately;
+            return Err(error);
+        }
+        self.start_tape(end)
+    }
+
+    fn file_here(&mut self, lately: &Lately, held: Stamp) -> Result<(), JournalError> {
+        let filed = super::press(&self.connection, &mut self.full, false)
+            .and_then(|()| file(&self.connection, lately, held));
+        if let Err(error) = filed {
+            self.roll_back();
+            return Err(self.failed(error));
+        }
+        self.unseen_pages += LOOK_AFTER;
+        let synced = self.log.sync_data();
+        self.on_tape(synced)
+    }
+
+    fn start_tape(&mut self, filed: Place) -> Result<(), JournalError> {
+        let started = self.tape.file_all(filed);
+        self.on_tape(started)
+    }
+
+    /// Writes a batch onto the tape: all of it, or nothing.
+    pub(super) fn record_on_tape(
+        &mut self,
+        batch: &mut [Job],
+        counts: bool,
+    ) -> Result<Tally, JournalError> {
+        let mut done = Vec::new();
+        let mut tally = Tally::default();
+        let mut held = self.held;
+        self.tape.clear();
+        let gathered = self.gather(batch, &mut held, &mut tally, &mut done);
+        let written = gathered.and_then(|()| {
+            if counts && tally.created == 0 && tally.written > 0 {
+                held.commits += 1;
+                tally.commits = Some(held.commits);
+            }
+            if tally.written == 0 {
+                return Ok(());
+            }
+            let written = self.tape.write(self.held, held);
+            written.map_err(|error| faults::system("write", &self.files.tape, error))
+        });
+        if let Err(error) = written {
+            self.lately.undo(done);
+            self.roll_back();
+            return Err(match error.kind() {
+                Kind::Full | Kind::Busy => error,
+                _ => self.poisoned_by(error),
+            });
+        }
+        tally.last_slot = held.slots;
+        self.held = held;
+        Ok(tally)
+    }
+
+    /// Answers every job, and puts what it changes into the piece.
+    fn gather(
+        &mut self,
+        batch: &mut [Job],
+        held: &mut Stamp,
+        tally: &mut Tally,
+        done: &mut Vec<Undo>,
+    ) -> Result<(), JournalError> {
+        let Writer {
+            connection,
+            lately,
+            tape,
+            files,
+            ..
+        } = self;
+        let fault = |error| faults::sqlite(&files.journal, error);
+        let mut statements = Statements::new(connection);
+        // One look at the tables for all of them.
+        let looking = connection
+            .prepare_cached("BEGIN")
+            .and_then(|mut s| s.execute([]));
+        looking.map_err(fault)?;
+        for job in batch {
+            match job {
+                Job::Begin(row, waiter) => {
+                    let holder = holder(lately, &mut statements, row).map_err(fault)?;
+                    let answer = holder.unwrap_or_else(|| {
+                        held.slots += 1;
+                        let slot = rows::signed(held.slots);
+                        tape.push(&Step::Begin(slot, &row.frozen, &row.progress));
+                        done.push(lately.begin(slot, row));
+                        tally.created += 1;
+                        tally.written += 1;
+                        Ok(Begun::Created(receipt(row, held.slots)))
+                    });
+                    waiter.answer = Some(answer);
+                }
+                Job::Record(update, _, waiter) => {
+                    let fits = match lately.fits(update) {
+                        Some(fits) => fits,
+                        None => update.fits(&mut statements).map_err(fault)?.is_some(),
+                    };
+                    let answer = if fits {
+                        let key = update.key.as_str();
+                        tape.push(&Step::Record(update.slot, key, &update.progress));
+                        done.push(lately.record(update));
+                        tally.written += 1;
+                        Ok(recorded(update))
+                    } else {
+                        Err(JournalError::stale(&update.key))
+                    };
+                    waiter.answer = Some(answer);
+                }
+                _ => {}
+            }
+        }
+        drop(statements);
+        let looked = connection
+            .prepare_cached("COMMIT")
+            .and_then(|mut s| s.execute([]));
+        looked.map_err(fault)?;
+        Ok(())
+    }
+
+    pub(super) fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+/// Who has the name of a new entry already, on the tape or in the tables.
+fn holder(
+    lately: &Lately,
+    statements: &mut Statements<'_>,
+    row: &NewRow,
+) -> rusqlite::Result<Option<Outcome<Begun>>> {
+    if let Some(begun) = lately.holder(&row.name) {
+        return Ok(Some(Ok(begun)));
+    }
+    if !row.is_taken(statements)? {
+        return Ok(None);
+    }
+    let stored = row.holder(statements.connection)?;
+    Ok(stored.map(|stored| {
+        Ok(match stored {
+            Stored::Entry(entry) => Begun::Exists(Box::new(lately.updated(*entry))),
+            other => super::taken_by(other),
+        })
+    }))
+}
+
+fn receipt(row: &NewRow, slot: u64) -> Receipt {
+    let key = row.entry.key().clone();
+    Receipt::new(key, slot, row.entry.progress.revision, Grade::Device)
+}
+
+pub(super) fn recorded(update: &Arc<Update>) -> Receipt {
+    let (key, slot) = (update.key.clone(), rows::unsigned(update.slot));
+    Receipt::new(key, slot, rows::unsigned(update.revision()), Grade::Device)
+}

@@ -106,9 +106,6 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
             && come < wanted
             && waited < IDLE
         {
-            // Whoever needs no sync need not wait for others.
-            let mut quick = extract(&mut batch, |job| job.sync() == Sync::None);
-            serve(writer, queue, &mut quick);
             queue.take(Sleeps::UntilSyncs(wanted - come), LINGER, &mut batch);
             come = syncs(&batch);
         }
@@ -417,10 +414,6 @@ impl Writer {
 fn worth_waiting_for(under_way: usize, before: usize) -> Option<usize> {
     let crowded = under_way >= CROWD && before * 16 >= under_way;
     crowded.then(|| under_way / 6 + 3)
-}
-
-fn extract(jobs: &mut Vec<Job>, mut which: impl FnMut(&Job) -> bool) -> Vec<Job> {
-    jobs.extract_if(.., |job| which(job)).collect()
 }
 
 #[expect(

@@ -28,6 +28,7 @@ use crate::seam::BoxFuture;
 use crate::time::Timestamp;
 pub use check::{Finding, SqliteReport};
 use files::Files;
+use lately::Recently;
 use reader::Reader;
 use reserve::Reserve;
 use rows::{NewRow, Stored, Update};
@@ -158,6 +159,7 @@ struct Shared {
     reaping: Mutex<Reaping>,
     /// Absent when the journal is only read.
     writer: Option<Link>,
+    recently: Option<Recently>,
 }
 
 /// How far reaping has got on its way through the journal.
@@ -238,9 +240,15 @@ impl SqliteJournal {
             prepared => prepared?,
         };
         let owner = writer.proof.owner();
+        let recently = writer.lately.clone();
         let link = Link::start(writer)
             .map_err(|error| faults::system("start a thread for", &files.journal, error))?;
-        Ok(SqliteJournal::with(files, options, owner, Some(link)))
+        Ok(SqliteJournal::with(
+            files,
+            options,
+            owner,
+            Some((link, recently)),
+        ))
     }
 
     /// Opens an existing journal to look at it, even while others write it or when it is damaged.
@@ -265,7 +273,6 @@ impl SqliteJournal {
     pub async fn check(&self) -> Result<SqliteReport, JournalError> {
         let files = self.shared.files.clone();
         let options = self.shared.options;
-        self.file().await;
         self.read(move |connection| check::check(connection, &files, &options))
             .await
     }
@@ -274,8 +281,9 @@ impl SqliteJournal {
         files: Files,
         options: &SqliteOptions,
         owner: Owner,
-        writer: Option<Link>,
+        writer: Option<(Link, Recently)>,
     ) -> SqliteJournal {
+        let (writer, recently) = writer.unzip();
         SqliteJournal {
             shared: Arc::new(Shared {
                 owner,
@@ -285,6 +293,7 @@ impl SqliteJournal {
                 reaping: Mutex::default(),
                 files,
                 writer,
+                recently,
             }),
         }
     }
@@ -330,13 +339,6 @@ impl SqliteJournal {
         answer.await.map_err(|_| stopped(files))?
     }
 
-    /// Has what is on the tape filed into the tables, if it can be; what cannot is read from the tape itself.
-    async fn file(&self) {
-        if self.shared.writer.is_some() {
-            let _ = self.write(Job::File).await;
-        }
-    }
-
     /// Reads the tables, which hold everything but what is on the tape.
     async fn read<T: Send + 'static>(
         &self,
@@ -346,15 +348,17 @@ impl SqliteJournal {
         self.shared.reader.read(read).await
     }
 
-    /// Reads the tables and what is on the tape, which is filed first if it can be.
+    /// Reads the tables and what is on the tape.
     async fn read_all<T: Send + 'static>(
         &self,
         read: impl FnOnce(&rusqlite::Connection, &[Entry]) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, JournalError> {
-        self.file().await;
         let files = self.shared.files.clone();
+        let owner = self.shared.owner;
+        let recently = self.shared.recently.clone();
         self.read(move |connection| {
-            let lately = match lately::on_tape(&files) {
+            let mine = recently.as_ref().map(|recently| (owner, recently));
+            let lately = match lately::seen(&files, mine) {
                 Ok(lately) => lately,
                 Err(error) => return Ok(Err(error)),
             };
@@ -498,9 +502,10 @@ impl Journal for SqliteJournal {
             if reaping.rests_until > retention.now {
                 return Ok(Reaped::default());
             }
-            self.file().await;
             let (found, reached) = self
-                .read(move |connection| rows::over(connection, reaping.after, &retention))
+                .read_all(move |connection, recent| {
+                    rows::over(connection, reaping.after, &retention, recent)
+                })
                 .await?;
             *self.reaping() = reaping.next(&found, reached, &retention);
             if found.is_empty() {

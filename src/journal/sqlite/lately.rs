@@ -3,17 +3,33 @@
 use super::faults;
 use super::files::Files;
 use super::rows::{self, NewRow, Stored, Update};
+use super::stamp::Stamp;
 use super::statements::Statements;
 use super::tape::{self, Left, Step};
-use crate::entry::{DecodeError, Entry, Expected, Frozen, Progress};
+use crate::entry::{DecodeError, Entry, Expected, Frozen, Owner, Progress};
 use crate::journal::{Begun, JournalError};
 use crate::key::Key;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::fs::File;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The same for the writer and for who reads in its process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recently(Arc<Mutex<Lately>>);
+
+impl Recently {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Lately> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn copied(&self) -> Lately {
+        self.lock().clone()
+    }
+}
 
 /// Entries by slot and by name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lately {
     rows: BTreeMap<i64, Recent>,
     names: HashMap<[u8; 16], i64>,
@@ -42,7 +58,26 @@ impl Recent {
 #[derive(Debug)]
 pub(super) struct Undo(i64, Option<Recent>);
 
-/// What is on the tape for others to see.
+/// What is on the tape for anybody to see: all of it is on the disk. `mine` is what this process has there.
+pub(super) fn seen(
+    files: &Files,
+    mine: Option<(Owner, &Recently)>,
+) -> Result<Lately, JournalError> {
+    let failed = |error| faults::system("read", &files.tape, error);
+    if let Some((owner, recently)) = mine
+        && File::open(&files.lock)
+            .and_then(|file| Stamp::last_writer(&file))
+            .ok()
+            == Some(owner)
+    {
+        let lately = recently.copied();
+        let synced = File::open(&files.tape).and_then(|tape| tape.sync_data());
+        return synced.map(|()| lately).map_err(failed);
+    }
+    on_tape(files)
+}
+
+/// What is on the tape, whoever wrote it, for anybody to see.
 pub(super) fn on_tape(files: &Files) -> Result<Lately, JournalError> {
     let left = Left::settled(files);
     let left = left.map_err(|error| faults::system("read", &files.tape, error))?;
@@ -209,12 +244,18 @@ impl Lately {
 
     /// Every entry on the tape as it is now, oldest first; half of one may be in the tables.
     pub(super) fn entries(&self, connection: &Connection) -> rusqlite::Result<Vec<Entry>> {
-        let mut entries = Vec::new();
+        let mut entries = match &self.older {
+            Some(older) => older.entries(connection)?,
+            None => Vec::new(),
+        };
+        // What goes on here has begun there, or is told anew here.
+        entries.retain(|entry| !self.rows.contains_key(&rows::signed(entry.slot)));
         for (slot, recent) in &self.rows {
-            let entry = match (
-                &recent.begun,
-                rows::load(connection, rows::unsigned(*slot))?,
-            ) {
+            let begun = recent
+                .begun
+                .as_ref()
+                .or_else(|| self.older.as_ref()?.rows.get(slot)?.begun.as_ref());
+            let entry = match (begun, rows::load(connection, rows::unsigned(*slot))?) {
                 // Filed since: the tables may know more.
                 (_, Some(Stored::Entry(entry))) => {
                     let known = entry.progress.revision;
@@ -228,6 +269,7 @@ impl Lately {
             };
             entries.extend(entry);
         }
+        entries.sort_by_key(|entry| entry.slot);
         Ok(entries)
     }
 }

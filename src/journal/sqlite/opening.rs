@@ -2,7 +2,7 @@
 
 use super::files::{self, Files, Watch};
 use super::gate::Gate;
-use super::lately::Lately;
+use super::lately::Recently;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
 use super::schema::{self, Nature};
@@ -97,7 +97,7 @@ pub(super) fn writer(
         connection,
         log,
         tape,
-        lately: Lately::default(),
+        lately: Recently::default(),
         filing: None,
         held: Stamp::default(),
         turns: 0,

@@ -11,7 +11,7 @@ mod transact;
 
 use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
-use super::lately::Lately;
+use super::lately::Recently;
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
 use super::rows::{self, NewRow};
@@ -61,7 +61,7 @@ pub(super) struct Writer {
     pub(super) log: File,
     /// What was written lately, and what of it is not in the tables yet.
     pub(super) tape: Tape,
-    pub(super) lately: Lately,
+    pub(super) lately: Recently,
     pub(super) filing: Option<Filing>,
     /// How far the journal has got, and for how many turns nobody else wrote.
     pub(super) held: Stamp,
@@ -139,7 +139,7 @@ impl Writer {
     fn would_be_alone(&mut self, job: &Job) -> bool {
         let short = match job {
             Job::Begin(..) | Job::Record(..) => self.quick || job.sync() == Sync::None,
-            Job::Forget(..) | Job::Reap(..) | Job::File(_) | Job::Look | Job::Close => false,
+            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
         };
         if !short || self.driven.len() > FEW || self.poison.is_some() {
             return false;
@@ -239,7 +239,7 @@ impl Writer {
             return Err(poison.clone());
         }
         self.files.still(&mut self.watch)?;
-        if let Some(begun) = self.lately.holder(&row.name) {
+        if let Some(begun) = self.lately.lock().holder(&row.name) {
             return Ok(begun);
         }
         match row.holder(&self.connection) {
@@ -314,10 +314,6 @@ impl Writer {
         {
             // What goes must not live on there. If it cannot be cut, the next round is written over it.
             let _ = self.tape.cut();
-        }
-        if batch.iter().all(|job| matches!(job, Job::File(_))) {
-            batch.iter_mut().for_each(Job::is_filed);
-            return Ok(Tally::default());
         }
         let done = press(&self.connection, &mut self.full, full)
             .and_then(|()| transact(&self.connection, batch, full));

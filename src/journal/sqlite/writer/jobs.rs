@@ -87,8 +87,6 @@ pub(in super::super) enum Job {
     Record(Arc<Update>, Flush, Waiter<Receipt>),
     Forget(u64, Key, Waiter<()>),
     Reap(Vec<u64>, Retention, Waiter<Reaped>),
-    /// Put what is on the tape into the tables, for somebody who wants to read them.
-    File(Waiter<()>),
     /// See whether the log or the tape has grown long.
     Look,
     Close,
@@ -99,14 +97,7 @@ impl Job {
         match self {
             Job::Begin(..) => Sync::BeforeTold,
             Job::Record(_, Flush::Full, _) | Job::Forget(..) => Sync::BeforeSeen,
-            Job::Record(..) | Job::Reap(..) | Job::File(_) | Job::Look | Job::Close => Sync::None,
-        }
-    }
-
-    /// Whoever waits for the tape to be filed has it.
-    pub(super) fn is_filed(&mut self) {
-        if let Job::File(waiter) = self {
-            waiter.answer = Some(Ok(()));
+            Job::Record(..) | Job::Reap(..) | Job::Look | Job::Close => Sync::None,
         }
     }
 
@@ -115,7 +106,6 @@ impl Job {
         match self {
             Job::Record(_, Flush::Normal, waiter) => waiter.tell(|answer| answer),
             Job::Reap(_, _, waiter) => waiter.tell(|answer| answer),
-            Job::File(waiter) => waiter.tell(|answer| answer),
             _ => {}
         }
     }
@@ -130,7 +120,6 @@ impl Job {
             Job::Record(_, _, mut waiter) => waiter.tell(|answer| answer),
             Job::Forget(_, _, mut waiter) => waiter.tell(|answer| answer),
             Job::Reap(_, _, mut waiter) => waiter.tell(|answer| answer),
-            Job::File(mut waiter) => waiter.tell(|answer| answer),
             Job::Look | Job::Close => {}
         }
     }
@@ -141,7 +130,6 @@ impl Job {
             Job::Record(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Forget(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Reap(_, _, waiter) => waiter.answer = Some(Err(error.clone())),
-            Job::File(waiter) => waiter.answer = Some(Err(error.clone())),
             Job::Look | Job::Close => {}
         }
     }

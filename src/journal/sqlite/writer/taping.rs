@@ -11,6 +11,7 @@ use crate::journal::sqlite::statements::Statements;
 use crate::journal::sqlite::tape::{self, Place, Step};
 use crate::journal::sqlite::{opening, writer::Outcome};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
+use rusqlite::Connection;
 use std::sync::Arc;
 
 /// After so many turns without anybody else's in between, the tape is used.
@@ -49,7 +50,8 @@ impl Writer {
             self.failed(error);
             self.heed_poison()?;
         }
-        (self.lately, self.filing) = (Lately::default(), None);
+        *self.lately.lock() = Lately::default();
+        self.filing = None;
         let unread = |writer: &Writer, error| faults::system("read", &writer.files.tape, error);
         match self.tape.all_filed().map_err(|error| unread(self, error))? {
             Some(filed) => self.tape.start(filed),
@@ -83,7 +85,7 @@ impl Writer {
                     let noted = self.tape.file_to(filing.end);
                     self.on_tape(noted)?;
                 }
-                self.lately.older = None;
+                self.lately.lock().older = None;
                 self.unseen_pages += LOOK_AFTER;
             }
             Some(Done::Copied(Ok(()))) | None => {}
@@ -114,8 +116,10 @@ impl Writer {
         let next = self.tape.next_round();
         if let Some(end) = self.on_tape(next)? {
             let held = self.held;
-            let round = Arc::new(std::mem::take(&mut self.lately));
-            self.lately.older = Some(Arc::clone(&round));
+            let mut lately = self.lately.lock();
+            let round = Arc::new(std::mem::take(&mut *lately));
+            lately.older = Some(Arc::clone(&round));
+            drop(lately);
             self.filing = Some(Filing { end, held });
             self.clerk.start(Order::File(round, held));
         }
@@ -134,14 +138,14 @@ impl Writer {
                 bytes += update.progress.len() + 320;
                 true
             }
-            Job::Forget(..) | Job::Reap(..) | Job::File(_) | Job::Look | Job::Close => false,
+            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
         });
         simple && !self.tape.is_full_with(bytes)
     }
 
     /// Whether it is time to file what is on the tape.
     pub(super) fn wants_filing(&self) -> bool {
-        self.lately.len() >= MANY || self.tape.length() >= LONG
+        self.lately.lock().len() >= MANY || self.tape.length() >= LONG
     }
 
     /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody
@@ -152,18 +156,18 @@ impl Writer {
         let Some(end) = self.tape.unfiled() else {
             return Ok(());
         };
-        if let (Some(filing), Some(older)) = (&self.filing, self.lately.older.clone()) {
+        let older = self.lately.lock().older.clone();
+        if let (Some(filing), Some(older)) = (&self.filing, older) {
             let (held, end) = (filing.held, filing.end);
             self.file_here(&older, held)?;
             let noted = self.tape.file_to(end);
             self.on_tape(noted)?;
         }
-        (self.lately.older, self.filing) = (None, None);
-        let lately = std::mem::take(&mut self.lately);
-        if let Err(error) = self.file_here(&lately, self.held) {
-            self.lately = lately;
-            return Err(error);
-        }
+        self.filing = None;
+        // A copy, as others may want to read it meanwhile: they find it there or in the tables.
+        let lately = self.lately.copied();
+        self.file_here(&lately, self.held)?;
+        *self.lately.lock() = Lately::default();
         self.start_tape(end)
     }
 
@@ -190,11 +194,14 @@ impl Writer {
         batch: &mut [Job],
         counts: bool,
     ) -> Result<Tally, JournalError> {
-        let mut done = Vec::new();
         let mut tally = Tally::default();
         let mut held = self.held;
         self.tape.clear();
-        let gathered = self.gather(batch, &mut held, &mut tally, &mut done);
+        // Whoever reads sees nothing that is not in the file.
+        let lately = self.lately.clone();
+        let mut lately = lately.lock();
+        let mut done = Vec::new();
+        let gathered = self.gather(batch, &mut lately, (&mut held, &mut tally), &mut done);
         let written = gathered.and_then(|()| {
             if counts && tally.created == 0 && tally.written > 0 {
                 held.commits += 1;
@@ -207,7 +214,8 @@ impl Writer {
             written.map_err(|error| faults::system("write", &self.files.tape, error))
         });
         if let Err(error) = written {
-            self.lately.undo(done);
+            lately.undo(done);
+            drop(lately);
             self.roll_back();
             return Err(match error.kind() {
                 Kind::Full | Kind::Busy => error,
@@ -223,28 +231,22 @@ impl Writer {
     fn gather(
         &mut self,
         batch: &mut [Job],
-        held: &mut Stamp,
-        tally: &mut Tally,
+        lately: &mut Lately,
+        (held, tally): (&mut Stamp, &mut Tally),
         done: &mut Vec<Undo>,
     ) -> Result<(), JournalError> {
         let Writer {
             connection,
-            lately,
             tape,
             files,
             ..
         } = self;
         let fault = |error| faults::sqlite(&files.journal, error);
-        let mut statements = Statements::new(connection);
-        // One look at the tables for all of them.
-        let looking = connection
-            .prepare_cached("BEGIN")
-            .and_then(|mut s| s.execute([]));
-        looking.map_err(fault)?;
+        let mut tables = Tables::new(connection);
         for job in batch {
             match job {
                 Job::Begin(row, waiter) => {
-                    let holder = holder(lately, &mut statements, row).map_err(fault)?;
+                    let holder = holder(lately, &mut tables, row).map_err(fault)?;
                     let answer = holder.unwrap_or_else(|| {
                         held.slots += 1;
                         let slot = rows::signed(held.slots);
@@ -259,7 +261,10 @@ impl Writer {
                 Job::Record(update, _, waiter) => {
                     let fits = match lately.fits(update) {
                         Some(fits) => fits,
-                        None => update.fits(&mut statements).map_err(fault)?.is_some(),
+                        None => {
+                            let found = tables.look().and_then(|tables| update.fits(tables));
+                            found.map_err(fault)?.is_some()
+                        }
                     };
                     let answer = if fits {
                         let key = update.key.as_str();
@@ -275,12 +280,7 @@ impl Writer {
                 _ => {}
             }
         }
-        drop(statements);
-        let looked = connection
-            .prepare_cached("COMMIT")
-            .and_then(|mut s| s.execute([]));
-        looked.map_err(fault)?;
-        Ok(())
+        tables.close().map_err(fault)
     }
 
     pub(super) fn roll_back(&mut self) {
@@ -290,15 +290,54 @@ impl Writer {
     }
 }
 
+/// One look at the tables for a whole batch, if anybody needs one.
+struct Tables<'c> {
+    statements: Statements<'c>,
+    is_open: bool,
+}
+
+impl<'c> Tables<'c> {
+    fn new(connection: &'c Connection) -> Tables<'c> {
+        Tables {
+            statements: Statements::new(connection),
+            is_open: false,
+        }
+    }
+
+    fn look(&mut self) -> rusqlite::Result<&mut Statements<'c>> {
+        if !self.is_open {
+            self.run("BEGIN")?;
+            self.is_open = true;
+        }
+        Ok(&mut self.statements)
+    }
+
+    fn close(self) -> rusqlite::Result<()> {
+        match self.is_open {
+            true => self.run("COMMIT"),
+            false => Ok(()),
+        }
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.statements
+            .connection
+            .prepare_cached(sql)?
+            .execute([])?;
+        Ok(())
+    }
+}
+
 /// Who has the name of a new entry already, on the tape or in the tables.
 fn holder(
     lately: &Lately,
-    statements: &mut Statements<'_>,
+    tables: &mut Tables<'_>,
     row: &NewRow,
 ) -> rusqlite::Result<Option<Outcome<Begun>>> {
     if let Some(begun) = lately.holder(&row.name) {
         return Ok(Some(Ok(begun)));
     }
+    let statements = tables.look()?;
     if !row.is_taken(statements)? {
         return Ok(None);
     }

@@ -100,7 +100,6 @@ pub(super) fn transact(
             Job::Reap(slots, retention, waiter) => {
                 waiter.answer = Some(Ok(reap(connection, slots, retention, &mut tally)?));
             }
-            Job::File(waiter) => waiter.answer = Some(Ok(())),
             Job::Look | Job::Close => {}
         }
     }

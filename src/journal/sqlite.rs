@@ -265,10 +265,7 @@ impl SqliteJournal {
     pub async fn check(&self) -> Result<SqliteReport, JournalError> {
         let files = self.shared.files.clone();
         let options = self.shared.options;
-        if self.shared.writer.is_some() {
-            // Whatever keeps it from being filed will be found.
-            let _ = self.write(Job::File).await;
-        }
+        self.file().await;
         self.read(move |connection| check::check(connection, &files, &options))
             .await
     }
@@ -333,6 +330,13 @@ impl SqliteJournal {
         answer.await.map_err(|_| stopped(files))?
     }
 
+    /// Has what is on the tape filed into the tables, if it can be; what cannot is read from the tape itself.
+    async fn file(&self) {
+        if self.shared.writer.is_some() {
+            let _ = self.write(Job::File).await;
+        }
+    }
+
     /// Reads the tables, which hold everything but what is on the tape.
     async fn read<T: Send + 'static>(
         &self,
@@ -347,10 +351,7 @@ impl SqliteJournal {
         &self,
         read: impl FnOnce(&rusqlite::Connection, &[Entry]) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, JournalError> {
-        if self.shared.writer.is_some() {
-            // What cannot be filed is read from the tape itself.
-            let _ = self.write(Job::File).await;
-        }
+        self.file().await;
         let files = self.shared.files.clone();
         self.read(move |connection| {
             let lately = match lately::on_tape(&files) {
@@ -497,6 +498,7 @@ impl Journal for SqliteJournal {
             if reaping.rests_until > retention.now {
                 return Ok(Reaped::default());
             }
+            self.file().await;
             let (found, reached) = self
                 .read(move |connection| rows::over(connection, reaping.after, &retention))
                 .await?;

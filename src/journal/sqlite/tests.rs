@@ -200,10 +200,14 @@ fn what_is_alone_is_written_by_its_caller_and_what_is_not_by_the_writers_thread(
     assert_eq!(count(&journal), 3);
 }
 
-fn count(journal: &SqliteJournal) -> i64 {
-    let connection = Connection::open(journal.path()).unwrap();
-    let count = connection.query_row("SELECT count(*) FROM entries", [], |row| row.get(0));
-    count.unwrap()
+/// Entries in the tables and on the tape.
+fn count(journal: &SqliteJournal) -> usize {
+    let files = &journal.shared.files;
+    let connection = schema::connect_to_read(&files.journal, Duration::ZERO).unwrap();
+    let recent = lately::on_tape(files).unwrap();
+    let recent = recent.entries(&connection).unwrap();
+    let all = rows::list(&connection, Query::default(), &recent).unwrap();
+    all.entries.len()
 }
 
 #[test]
@@ -322,7 +326,7 @@ async fn a_log_that_is_replaced_is_noticed_by_its_folder() {
 async fn a_copy_of_the_log_that_failed_stops_the_writer() {
     let (_folder, journal) = journal();
     let link = journal.shared.writer.as_ref().unwrap();
-    link.when_idle(|writer| writer.copier.fail());
+    link.when_idle(|writer| writer.clerk.fail());
     let entry = sample(journal.owner(), "ann", "a", 0);
     let error = journal.begin(entry).await.unwrap_err();
     assert!(error.to_string().contains("open"), "{error}");
@@ -337,7 +341,7 @@ async fn after_a_copy_that_failed_the_log_stays_for_the_next_to_open_it() {
         let entry = sample(journal.owner(), "ann", "a", 0);
         journal.begin(entry).await.unwrap();
         let link = journal.shared.writer.as_ref().unwrap();
-        link.when_idle(|writer| failed.then(|| writer.copier.fail()));
+        link.when_idle(|writer| failed.then(|| writer.clerk.fail()));
         drop(journal);
         assert_eq!(folder.path().join("j-wal").exists(), failed);
         let journal = SqliteJournal::open(folder.path().join("j")).unwrap();

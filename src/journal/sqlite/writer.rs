@@ -23,6 +23,7 @@ use crate::planted;
 pub(super) use clerk::Clerk;
 use clerk::Order;
 pub(super) use jobs::{Job, Outcome, Sync, Waiter};
+use link::Sleeps;
 pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -35,9 +36,8 @@ use transact::{Tally, taken_by, transact};
 
 /// The most jobs in one transaction.
 const BATCH: usize = 1024;
-/// From how many operations under way a batch may wait for more, for how many of 64, and how long at most.
+/// From how many operations under way a batch may wait for more, and how long at most.
 const CROWD: usize = 8;
-const WORTH: usize = 28;
 const LINGER: Duration = Duration::from_micros(250);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
@@ -89,7 +89,7 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
     let mut before = 0;
     let mut closing = false;
     while !closing {
-        let ((), waited) = timed(|| queue.take(1, BEAT, &mut batch));
+        let ((), waited) = timed(|| queue.take(Sleeps::UntilWork, BEAT, &mut batch));
         // Whoever panicked in the middle of a write leaves nothing to go on with.
         let Ok(mut held) = writer.lock() else { return };
         let Some(writer) = held.as_mut() else { return };
@@ -100,28 +100,36 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
             writer.tend_log();
             continue;
         }
-        let wanted = worth_waiting_for(writer.driven.len(), before);
-        if batch.len() < wanted && waited < IDLE {
-            queue.take(wanted - batch.len(), LINGER, &mut batch);
+        let syncs = |batch: &[Job]| batch.iter().filter(|job| job.sync() != Sync::None).count();
+        let mut come = syncs(&batch);
+        if let Some(wanted) = worth_waiting_for(writer.driven.len(), before)
+            && come < wanted
+            && waited < IDLE
+        {
+            queue.take(Sleeps::UntilSyncs(wanted - come), LINGER, &mut batch);
+            come = syncs(&batch);
         }
-        before = batch.len();
+        before = come;
         closing = batch.iter().any(|job| matches!(job, Job::Close));
-        while !batch.is_empty() {
-            let rest = batch.split_off(batch.len().min(BATCH));
-            let jobs = batch.len();
-            writer.serve(&mut batch, queue);
-            queue.done(jobs);
-            batch = rest;
-        }
+        serve(writer, queue, &mut batch);
         writer.tend_log();
     }
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut writer) = writer {
-        queue.take(0, Duration::ZERO, &mut batch);
-        if !batch.is_empty() {
-            writer.serve(&mut batch, queue);
-        }
+        queue.take(Sleeps::No, Duration::ZERO, &mut batch);
+        serve(&mut writer, queue, &mut batch);
         writer.close();
+    }
+}
+
+/// Does all of them, not too many at a time.
+fn serve(writer: &mut Writer, queue: &Queue, jobs: &mut Vec<Job>) {
+    while !jobs.is_empty() {
+        let rest = jobs.split_off(jobs.len().min(BATCH));
+        let mut batch = std::mem::replace(jobs, rest);
+        let count = batch.len();
+        writer.serve(&mut batch, queue);
+        queue.done(count);
     }
 }
 
@@ -193,12 +201,10 @@ impl Writer {
 
     /// Gives every job of the batch its answer.
     fn settle(&mut self, batch: &mut [Job]) {
-        if !self.reserve.is_whole() {
-            // Filling it up is tried only for somebody who needs it, as it takes what is free.
-            let wanted = batch.iter().any(|job| matches!(job, Job::Begin(..)));
-            if !wanted || self.reserve.fill().is_err() {
-                return self.settle_tight(batch);
-            }
+        // Looked at and filled up only for somebody who needs it, as it takes what is free.
+        let begins = batch.iter().any(|job| matches!(job, Job::Begin(..)));
+        if begins && !self.reserve.is_whole() && self.reserve.fill().is_err() {
+            return self.settle_tight(batch);
         }
         match self.commit(batch) {
             Err(error) if error.kind() == Kind::Full => {
@@ -401,16 +407,13 @@ impl Writer {
     }
 }
 
-/// For how many jobs a batch waits, if the one before it held `before`.
+/// For how many that need a sync a batch waits, if the one before it held `before` of them.
 ///
-/// Callers who come thick and fast, so that an eighth of all that is under way came at once, would on a
-/// quick disk come in small groups, each with a sync of its own. Where they come now and then there is
-/// nothing to wait for.
-fn worth_waiting_for(under_way: usize, before: usize) -> usize {
-    match under_way >= CROWD && before * 8 >= under_way {
-        true => under_way * WORTH / 64,
-        false => 1,
-    }
+/// Callers who come thick and fast would on a quick disk come in small groups, each with a sync of its own.
+/// Where they come now and then there is nothing to wait for.
+fn worth_waiting_for(under_way: usize, before: usize) -> Option<usize> {
+    let crowded = under_way >= CROWD && before * 16 >= under_way;
+    crowded.then(|| under_way / 6 + 3)
 }
 
 #[expect(
@@ -465,8 +468,8 @@ mod tests {
 
     #[test]
     fn a_batch_waits_for_more_only_where_many_come_at_once() {
-        assert_eq!(worth_waiting_for(1, 1), 1, "nobody else is under way");
-        assert_eq!(worth_waiting_for(64, 3), 1, "they come now and then");
-        assert_eq!(worth_waiting_for(64, 24), WORTH);
+        assert_eq!(worth_waiting_for(1, 1), None, "nobody else is under way");
+        assert_eq!(worth_waiting_for(64, 3), None, "they come now and then");
+        assert_eq!(worth_waiting_for(64, 12), Some(13));
     }
 }

@@ -24,6 +24,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// With what came after it.
+    pub(super) fn add(&mut self, later: &Tally) {
+        self.created += later.created;
+        self.written += later.written;
+        self.last_slot = self.last_slot.max(later.last_slot);
+        self.commits = later.commits.or(self.commits);
+    }
+
     /// Brings the journal's own counts up to date.
     fn write(&self, connection: &Connection, commits: i64) -> rusqlite::Result<()> {
         connection

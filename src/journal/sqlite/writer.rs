@@ -424,7 +424,7 @@ impl Writer {
             match job {
                 Job::Begin(row, waiter) => {
                     if let Some(Ok(Begun::Created(receipt))) = &waiter.answer
-                        && row.entry.progress.owner == me
+                        && row.owner == me
                     {
                         self.driven.insert(rows::signed(receipt.slot()));
                     }
@@ -466,7 +466,7 @@ fn worth_waiting_for(under_way: usize) -> usize {
 
 /// How many a batch that waits for company looks at together.
 fn few(under_way: usize) -> usize {
-    under_way / 16 + 2
+    under_way / 8 + 2
 }
 
 /// Where more jobs come from while a batch waits for them, and where they go.

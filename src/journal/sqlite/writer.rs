@@ -37,7 +37,7 @@ use transact::{Tally, taken_by, transact};
 const BATCH: usize = 1024;
 /// From how many operations under way a batch may wait for more, and how long at most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(250);
+const LINGER: Duration = Duration::from_micros(400);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
@@ -466,7 +466,7 @@ fn worth_waiting_for(under_way: usize) -> usize {
 
 /// How many a batch that waits for company looks at together.
 fn few(under_way: usize) -> usize {
-    under_way / 8 + 2
+    under_way / 4 + 2
 }
 
 /// Where more jobs come from while a batch waits for them, and where they go.

@@ -149,7 +149,10 @@ fn run(connection: Connection, log: File) -> std::io::Result<Thread> {
             let mut is_full = true;
             for order in ordered {
                 let done = match order {
-                    Order::ClearAway(_) => continue,
+                    Order::ClearAway(filed) => {
+                        drop(filed);
+                        continue;
+                    }
                     Order::Copy => {
                         Done::Copied(super::checkpoint(&connection, "PASSIVE").map(drop))
                     }

@@ -159,7 +159,7 @@ fn on_loss(
         Err(error) => report.note(false, error.to_string()),
     }
     match opening::audit(files, connection) {
-        Ok(audit) => match opening::lost(&audit, held) {
+        Ok(audit) => match opening::lost(&audit, held.with(&left)) {
             Some(lost) => report.note(
                 false,
                 format!("the log is damaged, and {lost} commits behind the damage are lost"),

@@ -98,7 +98,7 @@ impl Files {
             .map_err(|error| faults::system("create the journal", &self.journal, error))
     }
 
-    /// What tells the journal's file, its log and its tape from others of the same name.
+    /// What tells the journal's file, its log, its tape and its lock from others of the same name.
     pub(super) fn identity(&self) -> Result<Identity, JournalError> {
         let of = |path: &PathBuf| match fs::symlink_metadata(path) {
             Ok(found) => Ok(Some(private::identity(&found))),
@@ -109,6 +109,7 @@ impl Files {
             of(&self.journal)?,
             of(&self.wal)?,
             of(&self.tape)?,
+            of(&self.lock)?,
         ]))
     }
 
@@ -129,7 +130,7 @@ impl Files {
         Err(JournalError::new(
             Kind::Corrupt,
             format!(
-                "the journal {} or its -wal or -tape file was removed or replaced while it was open, so \
+                "the journal {} or its -wal, -tape or -lock file was removed or replaced while it was open, so \
                  nothing more is written; put the files back and open it again",
                 self.journal.display()
             ),
@@ -184,7 +185,7 @@ impl Changed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity([Option<(u64, u64)>; 3]);
+pub(super) struct Identity([Option<(u64, u64)>; 4]);
 
 const OWNER: &str = "-owner-";
 

@@ -221,11 +221,11 @@ impl Lately {
         for (slot, recent) in &self.rows {
             let latest = recent.latest.as_deref();
             match &recent.begun {
-                Some(row) if *slot > newest || !statements.look()?.exists([slot])? => {
+                Some(row) if *slot > newest || !row.is_filed(statements, *slot)? => {
                     let phase = latest.map_or(row.phase, |update| update.phase);
                     if row.insert(statements, Some(*slot), latest)?.is_none() {
                         // Another entry has its name, which cannot be.
-                        return Err(rusqlite::Error::StatementChangedRows(0));
+                        return Err(rows::contradicted());
                     }
                     moved(*slot, None, rows::state(phase));
                 }

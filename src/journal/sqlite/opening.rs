@@ -221,7 +221,8 @@ fn sound(
             return Err(JournalError::new(Kind::Corrupt, message).into());
         }
         let audit = audit(files, &connection)?;
-        if let Some(lost) = lost(&audit, held) {
+        // What is on the tape yet is not lost with the commit that was to file it.
+        if let Some(lost) = lost(&audit, held.with(left)) {
             let what = format!(
                 "has a damaged log: {lost} commits behind the damage would be lost in silence"
             );

@@ -8,7 +8,7 @@ use crate::journal::{Damaged, Expected, Listing, Query, Retention, Select, Tombs
 use crate::key::{Key, Reference};
 use crate::message::Headers;
 use crate::retry::classify::Complete;
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, Error, OptionalExtension, Result, Row, ffi, params};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,6 +161,18 @@ impl NewRow {
         Ok(Some(slot))
     }
 
+    /// Whether it is in the tables, in this slot.
+    pub(super) fn is_filed(&self, statements: &mut Statements<'_>, slot: i64) -> Result<bool> {
+        let found: Option<i64> = statements
+            .look()?
+            .query_row([slot], |row| row.get(2))
+            .optional()?;
+        match found {
+            Some(reference) if reference != self.reference => Err(contradicted()),
+            found => Ok(found.is_some()),
+        }
+    }
+
     /// Whether an entry in the tables has the name.
     pub(super) fn is_taken(&self, statements: &mut Statements<'_>) -> Result<bool> {
         statements.named()?.exists([self.name])
@@ -284,18 +296,28 @@ impl Update {
 
     /// Writes it over whatever is older. Returns the state that this had, if there was something.
     pub(super) fn supersede(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
-        let found: Option<(i64, i64)> = statements
+        let found: Option<(i64, i64, i64)> = statements
             .look()?
-            .query_row([self.slot], |row| Ok((row.get(0)?, row.get(1)?)))
+            .query_row([self.slot], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
             .optional()?;
         match found {
-            Some((state, revision)) if revision < self.revision() && state < TOMBSTONE => {
+            Some((_, _, reference)) if reference != self.reference => Err(contradicted()),
+            Some((state, revision, _)) if revision < self.revision() && state < TOMBSTONE => {
                 self.overwrite(statements.connection)?;
                 Ok(Some(state))
             }
             _ => Ok(None),
         }
     }
+}
+
+/// The tables hold another entry where the tape says that one is: they are not of one journal.
+pub(super) fn contradicted() -> Error {
+    let code = ffi::Error::new(ffi::SQLITE_CORRUPT);
+    let why = "the tape and the tables name different entries";
+    Error::SqliteFailure(code, Some(why.into()))
 }
 
 const WHOLE: &str = "SELECT entries.slot, name, state, revision, reference, begun, ended, scope,

@@ -112,11 +112,11 @@ impl Tape {
         Ok((!newer).then_some(filed))
     }
 
-    /// A new round begins, after `filed`, whose head is on the disk.
+    /// A new round begins, after `filed`, which the head names; perhaps not yet on the disk.
     pub(super) fn start(&mut self, filed: Place) {
         (self.filed, self.last) = (filed, filed);
         self.synced = filed.piece;
-        self.is_head_synced = true;
+        self.is_head_synced = false;
         self.turn_over();
     }
 
@@ -223,6 +223,7 @@ impl Tape {
         self.write_head(filed)?;
         self.file.sync_data()?;
         self.start(filed);
+        self.is_head_synced = true;
         Ok(())
     }
 
@@ -310,3 +311,6 @@ fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
     }
     Ok(read)
 }
+
+#[cfg(test)]
+mod tests;

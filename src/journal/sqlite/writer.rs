@@ -194,7 +194,10 @@ impl Writer {
         let Ok(_turn) = self.gate.enter(self.patience) else {
             return;
         };
-        if self.is_alone().is_err() || self.hand_over().is_err() {
+        if self.files.still(&mut self.watch).is_err()
+            || self.is_alone().is_err()
+            || self.hand_over().is_err()
+        {
             return;
         }
         if self.unseen_pages >= LOOK_AFTER && self.clerk.is_free() {
@@ -365,8 +368,11 @@ impl Writer {
             .iter()
             .any(|job| matches!(job, Job::Forget(..) | Job::Reap(..)))
         {
-            // What goes must not live on there. If it cannot be cut, the next round is written over it.
+            // What goes must not live on there, nor come back with an old head after a power cut. If it cannot
+            // be cut, the next round is written over it.
             let _ = self.tape.cut();
+            let synced = self.tape.sync();
+            self.on_tape(synced)?;
         }
         let done = press(&self.connection, &mut self.full, full)
             .and_then(|()| transact(&self.connection, batch, full));
@@ -445,7 +451,12 @@ impl Writer {
     fn close(mut self) {
         let turn = self.gate.enter(self.patience);
         // What cannot be filed now is filed by the next who opens the journal.
-        if self.poison.is_none() && turn.is_ok() && self.is_alone().is_ok() && self.file().is_ok() {
+        if self.poison.is_none()
+            && turn.is_ok()
+            && self.files.still(&mut self.watch).is_ok()
+            && self.is_alone().is_ok()
+            && self.file().is_ok()
+        {
             let _ = self.tape.cut();
         }
         self.clerk.finish();

@@ -21,7 +21,7 @@ pub(in super::super) struct Left {
     /// How far the journal had got before the first piece, and with the last: nothing without pieces.
     pub(in super::super) before: Stamp,
     pub(in super::super) held: Stamp,
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     /// Where the pieces that count lie, without their heads.
     pieces: Vec<(usize, usize)>,
     /// And those behind damage, or behind a torn end.
@@ -42,7 +42,7 @@ impl Left {
     /// middle of being written over.
     pub(in super::super) fn settled(files: &Files) -> io::Result<Left> {
         loop {
-            let left = Left::of(files)?;
+            let left = Left::undoubted(|| Left::of(files))?;
             if left.is_blank {
                 return Ok(left);
             }
@@ -53,6 +53,18 @@ impl Left {
             let mut head = [0; BLOCK];
             read_at(&file, 0, &mut head)?;
             if head_of(&head).is_none_or(|filed| filed == left.filed) {
+                return Ok(left);
+            }
+        }
+    }
+
+    /// One piece may be read while it is written, and the next when both are there: that is damage only if it
+    /// stays.
+    pub(super) fn undoubted(mut read: impl FnMut() -> io::Result<Left>) -> io::Result<Left> {
+        let mut doubted = None;
+        loop {
+            let left = read()?;
+            if !left.is_damaged || doubted.replace(left.last) == Some(left.last) {
                 return Ok(left);
             }
         }
@@ -70,9 +82,14 @@ impl Left {
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
         let read = read_at(file, 0, &mut bytes)?;
         bytes.truncate(read);
+        Ok(Left::in_bytes(bytes))
+    }
+
+    /// What the bytes of a tape say.
+    pub(super) fn in_bytes(bytes: Vec<u8>) -> Left {
         let head = bytes.get(..BLOCK).unwrap_or(&bytes);
         if head.iter().all(|byte| *byte == 0) {
-            return Ok(Left::blank());
+            return Left::blank();
         }
         let mut left = Left::default();
         match head_of(&bytes) {
@@ -85,7 +102,7 @@ impl Left {
         left.last = left.filed;
         left.find_pieces(&bytes);
         left.bytes = bytes;
-        Ok(left)
+        left
     }
 
     fn find_pieces(&mut self, bytes: &[u8]) {
@@ -108,6 +125,8 @@ impl Left {
                     // Nothing was written behind a piece that had to be on the disk before that.
                     self.is_damaged |= piece.place.piece > next && piece.synced >= next;
                     self.behind.push(place);
+                    // What is written next must not be taken for what stood here.
+                    self.last.round = self.last.round.max(round);
                     continue;
                 }
                 if self.pieces.is_empty() {

@@ -3,7 +3,7 @@
 use super::clerk::{Done, Order};
 use super::transact::{Tally, file};
 use super::{Job, LOOK_AFTER, Writer, faults};
-use crate::entry::{Grade, Receipt};
+use crate::entry::{Grade, Owner, Receipt};
 use crate::journal::sqlite::lately::{Lately, Undo};
 use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
 use crate::journal::sqlite::stamp::Stamp;
@@ -52,10 +52,13 @@ impl Writer {
         }
         *self.lately.lock() = Lately::default();
         self.filing = None;
+        // Before the tape is begun anew: whoever wrote it must not go on where it stopped, even if we do not
+        // get to the end of this.
+        self.note_last_writer(Owner::NONE)?;
         let unread = |writer: &Writer, error| faults::system("read", &writer.files.tape, error);
         match self.tape.all_filed().map_err(|error| unread(self, error))? {
-            Some(filed) => self.tape.start(filed),
-            None => {
+            Some(filed) if !accept_loss => self.tape.start(filed),
+            _ => {
                 let left = self.tape.left().map_err(|error| unread(self, error))?;
                 if left.is_damaged && !accept_loss {
                     return Err(tape::damage(&self.files));
@@ -73,7 +76,11 @@ impl Writer {
             return Err(tape::damage(&self.files));
         }
         self.turns = 0;
-        let noted = Stamp::write_last_writer(self.gate.file(), self.proof.owner());
+        self.note_last_writer(self.proof.owner())
+    }
+
+    fn note_last_writer(&self, owner: Owner) -> Result<(), JournalError> {
+        let noted = Stamp::write_last_writer(self.gate.file(), owner);
         noted.map_err(|error| faults::system("write", &self.files.lock, error))
     }
 
@@ -99,7 +106,7 @@ impl Writer {
         Ok(())
     }
 
-    fn on_tape<T>(&mut self, done: std::io::Result<T>) -> Result<T, JournalError> {
+    pub(super) fn on_tape<T>(&mut self, done: std::io::Result<T>) -> Result<T, JournalError> {
         done.map_err(|error| {
             let error = faults::system("write the tape of", &self.files.journal, error);
             match error.kind() {

@@ -142,19 +142,22 @@ impl Headers {
         Ok(())
     }
 
-    /// The first value of `name`, whatever its case.
+    /// The first value of `name`, which is given in lower case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        let mut lines = self.iter();
-        let named = lines.find(|(n, _)| n.eq_ignore_ascii_case(name));
-        named.map(|(_, value)| value)
+        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
     }
 
-    /// Every value of `name`, whatever its case.
+    /// The same, whatever the case of `name`.
+    pub(crate) fn get_any_case(&self, name: &str) -> Option<&str> {
+        let mut lines = self.iter();
+        let named = lines.find(|(n, _)| n.eq_ignore_ascii_case(name));
+        named.map(|(_, v)| v)
+    }
+
+    /// Every value of `name`, which is given in lower case.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.iter()
-            .filter(move |(n, _)| n.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
+        self.iter().filter(move |(n, _)| *n == name).map(|(_, v)| v)
     }
 
     /// All lines.

@@ -207,7 +207,7 @@ impl Profile {
     #[must_use]
     pub fn remembered_for(&self, headers: &Headers, now: Timestamp) -> Option<Duration> {
         let name = self.window_header()?;
-        retry_after::until(headers.get(name)?, headers, now)
+        retry_after::until(headers.get_any_case(name)?, headers, now)
     }
 
     /// Whether asking again under the same key brings the result of a finished action back.
@@ -284,7 +284,7 @@ impl Profile {
     /// Refuses a second line for the key: servers would see the two as one garbled value.
     pub fn check_headers(&self, headers: &Headers) -> Result<(), InvalidMessage> {
         for name in self.key_header().into_iter().chain(["idempotency-key"]) {
-            if headers.get(name).is_some() {
+            if headers.get_any_case(name).is_some() {
                 return Err(InvalidMessage(format!(
                     "the header {name} is samekey's to set; remove it, or adopt its value as the key"
                 )));

@@ -63,10 +63,6 @@ mod list {
             self.0.iter().position(|(known, _)| known == key)
         }
 
-        pub(crate) fn get(&self, key: &K) -> Option<&V> {
-            self.0.get(self.place(key)?).map(|(_, value)| value)
-        }
-
         pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
             let place = self.place(key)?;
             self.0.get_mut(place).map(|(_, value)| value)
@@ -83,10 +79,6 @@ mod list {
         pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
             let place = self.place(key)?;
             Some(self.0.swap_remove(place).1)
-        }
-
-        pub(crate) fn contains_key(&self, key: &K) -> bool {
-            self.place(key).is_some()
         }
     }
 }

@@ -134,7 +134,7 @@ impl Age {
     /// The least age of a key in its window: what the wall clock says, or what this process has
     /// counted since it first drove it. A wall clock that was set back between two starts stands
     /// still in the journal; within this process time goes on all the same.
-    fn next(known: Option<&Age>, window_start: Timestamp, seen: Duration, at: Duration) -> Age {
+    fn next(known: Option<Age>, window_start: Timestamp, seen: Duration, at: Duration) -> Age {
         let known = known.filter(|known| known.window_start == window_start);
         let counted = known.map_or(Duration::ZERO, |known| {
             known.age + at.saturating_sub(known.at)
@@ -158,7 +158,7 @@ impl Ages {
         seen: Duration,
         at: Duration,
     ) -> Duration {
-        let next = Age::next(self.0.get(key), window_start, seen, at);
+        let next = Age::next(self.0.get_mut(key).copied(), window_start, seen, at);
         self.0.insert(key.clone(), next);
         next.age
     }
@@ -177,7 +177,7 @@ impl Flight<'_> {
     /// The least age of the key in its window, as [`Age::next`] has it.
     pub(crate) fn age(&self, window_start: Timestamp, seen: Duration, at: Duration) -> Duration {
         self.flights.with(&self.key, |seat| {
-            let next = Age::next(seat.age.as_ref(), window_start, seen, at);
+            let next = Age::next(seat.age, window_start, seen, at);
             seat.age = Some(next);
             next.age
         })

@@ -408,7 +408,8 @@ impl Journal for SqliteJournal {
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         Box::pin(async move {
-            let row = Arc::new(NewRow::new(entry));
+            let row = Arc::new(NewRow::new(&entry));
+            drop(entry);
             fits(row.bytes())?;
             let handed = self.write(|waiter| Job::Begin(row, waiter)).await?;
             handed.take().ok_or_else(|| stopped(&self.shared.files))

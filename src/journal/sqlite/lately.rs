@@ -48,7 +48,7 @@ impl Recent {
     fn progress(&self) -> Option<(i64, &[u8])> {
         match (&self.latest, &self.begun) {
             (Some(update), _) => Some((update.revision(), &update.progress)),
-            (None, Some(row)) => Some((rows::signed(row.entry.progress.revision), &row.progress)),
+            (None, Some(row)) => Some((rows::signed(row.revision), &row.progress)),
             (None, None) => None,
         }
     }
@@ -110,7 +110,7 @@ impl Lately {
                     progress: Progress::decode(progress, &frozen.key)?,
                     frozen: Arc::new(frozen),
                 };
-                self.begin(*slot, &Arc::new(NewRow::new(entry)));
+                self.begin(*slot, &Arc::new(NewRow::new(&entry)));
             }
             Step::Record(slot, key, progress) => {
                 let key = Key::adopt(key).map_err(|_| DecodeError::Content("key"))?;
@@ -133,16 +133,15 @@ impl Lately {
         let begun_in = |lately: &Lately| {
             let slot = lately.names.get(name)?;
             let row = lately.rows.get(slot)?.begun.as_ref()?;
-            Some(self.begun(*slot, row))
+            self.begun(*slot, row)
         };
         let entry = begun_in(self).or_else(|| self.older.as_deref().and_then(begun_in))?;
         Some(Begun::Exists(Box::new(entry)))
     }
 
-    fn begun(&self, slot: i64, row: &NewRow) -> Entry {
-        let mut entry = row.entry.clone();
-        entry.slot = rows::unsigned(slot);
-        self.updated(entry)
+    fn begun(&self, slot: i64, row: &NewRow) -> Option<Entry> {
+        // Encoded by this process, or read and checked by it.
+        row.entry(slot).ok().map(|entry| self.updated(entry))
     }
 
     /// An entry of the tables, or one that began on the tape, as it is now.
@@ -168,7 +167,7 @@ impl Lately {
         let (revision, progress) = recent.progress()?;
         let key = match (&recent.latest, &recent.begun) {
             (Some(latest), _) => latest.key == update.key,
-            (None, Some(row)) => *row.entry.key() == update.key,
+            (None, Some(row)) => row.key == update.key,
             (None, None) => false,
         };
         Some(key && update.follows(revision, progress))
@@ -223,7 +222,7 @@ impl Lately {
             let latest = recent.latest.as_deref();
             match &recent.begun {
                 Some(row) if *slot > newest || !row.is_filed(statements, *slot)? => {
-                    let phase = latest.map_or(row.entry.progress.phase, |update| update.phase);
+                    let phase = latest.map_or(row.phase, |update| update.phase);
                     if row.insert(statements, Some(*slot), latest)?.is_none() {
                         // Another entry has its name, which cannot be.
                         return Err(rows::contradicted());
@@ -264,7 +263,7 @@ impl Lately {
                         .is_some_and(|(it, _)| it > rows::signed(known));
                     newer.then(|| self.updated(*entry))
                 }
-                (Some(row), None) => Some(self.begun(*slot, row)),
+                (Some(row), None) => self.begun(*slot, row),
                 _ => None,
             };
             entries.extend(entry);

@@ -109,6 +109,8 @@ pub(super) fn writer(
         full: true,
         quick: false,
         unseen_pages: 0,
+        is_busy: false,
+        put_off: Vec::new(),
         poison: None,
         proof,
     };

@@ -75,22 +75,44 @@ fn ended_of(progress: &Progress) -> i64 {
 /// A row to insert, encoded by the caller so that the writer need not.
 #[derive(Debug)]
 pub(super) struct NewRow {
-    pub(super) entry: Entry,
     pub(super) name: [u8; 16],
+    pub(super) key: Key,
+    pub(super) phase: Phase,
+    pub(super) revision: u64,
+    pub(super) owner: Owner,
     reference: i64,
+    begun: i64,
+    ended: i64,
+    scope: Scope,
     pub(super) frozen: Vec<u8>,
     pub(super) progress: Vec<u8>,
 }
 
 impl NewRow {
-    pub(super) fn new(entry: Entry) -> NewRow {
+    pub(super) fn new(entry: &Entry) -> NewRow {
+        let (frozen, progress) = (&entry.frozen, &entry.progress);
         NewRow {
-            name: name_of(&entry.frozen),
+            name: name_of(frozen),
+            key: frozen.key.clone(),
+            phase: progress.phase,
+            revision: progress.revision,
+            owner: progress.owner,
             reference: number_of(entry.reference()),
-            frozen: entry.frozen.encode(),
-            progress: entry.progress.encode(entry.key()),
-            entry,
+            begun: signed(frozen.begun_at.as_millis()),
+            ended: ended_of(progress),
+            scope: frozen.scope.clone(),
+            frozen: frozen.encode(),
+            progress: progress.encode(&frozen.key),
         }
+    }
+
+    /// The entry that it is, in this slot.
+    pub(super) fn entry(&self, slot: i64) -> Result<Entry, DecodeError> {
+        Ok(Entry {
+            slot: unsigned(slot),
+            frozen: Arc::new(Frozen::decode(&self.frozen)?),
+            progress: Progress::decode(&self.progress, &self.key)?,
+        })
     }
 
     /// The larger of its two parts.
@@ -106,7 +128,6 @@ impl NewRow {
         slot: Option<i64>,
         latest: Option<&Update>,
     ) -> Result<Option<i64>> {
-        let (frozen, progress) = (&self.entry.frozen, &self.entry.progress);
         let (phase, revision, ended, bytes) = match latest {
             Some(update) => (
                 update.phase,
@@ -115,9 +136,9 @@ impl NewRow {
                 &update.progress,
             ),
             None => (
-                progress.phase,
-                signed(progress.revision),
-                ended_of(progress),
+                self.phase,
+                signed(self.revision),
+                self.ended,
                 &self.progress,
             ),
         };
@@ -126,9 +147,9 @@ impl NewRow {
             state(phase),
             revision,
             self.reference,
-            signed(frozen.begun_at.as_millis()),
+            self.begun,
             ended,
-            frozen.scope.as_str(),
+            self.scope.as_str(),
             bytes,
             slot,
         ])?;

@@ -23,7 +23,6 @@ use crate::planted;
 pub(super) use clerk::Clerk;
 use clerk::Order;
 pub(super) use jobs::{Job, Outcome, Sync, Waiter};
-use link::Sleeps;
 pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -38,7 +37,7 @@ use transact::{Tally, taken_by, transact};
 const BATCH: usize = 1024;
 /// From how many operations under way a batch may wait for more, and how long at most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(250);
+const LINGER: Duration = Duration::from_micros(400);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
@@ -78,6 +77,10 @@ pub(super) struct Writer {
     /// Whether the last sync was quick.
     pub(super) quick: bool,
     pub(super) unseen_pages: i64,
+    /// Whether the last batch did not have to be waited for long.
+    pub(super) is_busy: bool,
+    /// Jobs that came while others waited for a sync, and cannot share it.
+    pub(super) put_off: Vec<Job>,
     pub(super) poison: Option<JournalError>,
     // Last: others may take over only when nothing is written any more.
     pub(super) proof: Proof,
@@ -86,10 +89,12 @@ pub(super) struct Writer {
 /// What the thread does until it is told to close.
 fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
     let mut batch = Vec::new();
-    let mut before = 0;
     let mut closing = false;
     while !closing {
-        let ((), waited) = timed(|| queue.take(Sleeps::UntilWork, BEAT, &mut batch));
+        let ((), waited) = match batch.is_empty() {
+            true => timed(|| queue.take(1, BEAT, &mut batch)),
+            false => ((), Duration::ZERO),
+        };
         // Whoever panicked in the middle of a write leaves nothing to go on with.
         let Ok(mut held) = writer.lock() else { return };
         let Some(writer) = held.as_mut() else { return };
@@ -100,23 +105,15 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
             writer.tend_log();
             continue;
         }
-        let syncs = |batch: &[Job]| batch.iter().filter(|job| job.sync() != Sync::None).count();
-        let mut come = syncs(&batch);
-        if let Some(wanted) = worth_waiting_for(writer.driven.len(), before)
-            && come < wanted
-            && waited < IDLE
-        {
-            queue.take(Sleeps::UntilSyncs(wanted - come), LINGER, &mut batch);
-            come = syncs(&batch);
-        }
-        before = come;
+        writer.is_busy = waited < IDLE;
         closing = batch.iter().any(|job| matches!(job, Job::Close));
         serve(writer, queue, &mut batch);
+        batch.append(&mut writer.put_off);
         writer.tend_log();
     }
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut writer) = writer {
-        queue.take(Sleeps::No, Duration::ZERO, &mut batch);
+        queue.take(0, Duration::ZERO, &mut batch);
         serve(&mut writer, queue, &mut batch);
         writer.close();
     }
@@ -127,8 +124,7 @@ fn serve(writer: &mut Writer, queue: &Queue, jobs: &mut Vec<Job>) {
     while !jobs.is_empty() {
         let rest = jobs.split_off(jobs.len().min(BATCH));
         let mut batch = std::mem::replace(jobs, rest);
-        let count = batch.len();
-        writer.serve(&mut batch, queue);
+        let count = writer.serve(&mut batch, queue);
         queue.done(count);
     }
 }
@@ -157,16 +153,28 @@ impl Writer {
         }
     }
 
-    /// Does all of them and tells everyone. What nobody waited for comes back into the queue.
-    fn serve(&mut self, batch: &mut Vec<Job>, queue: &Queue) {
+    /// Does all of them and tells everyone. What nobody waited for comes back into the queue. Returns how many
+    /// it were, with those that came meanwhile.
+    fn serve(&mut self, batch: &mut Vec<Job>, queue: &Queue) -> usize {
         self.proof.beat_if_due();
+        let mut count = batch.len();
         batch.retain(|job| !matches!(job, Job::Look));
         if !batch.is_empty() {
-            self.settle(batch);
+            let mut more = Vec::new();
+            self.settle(
+                batch,
+                &mut Company {
+                    queue,
+                    jobs: &mut more,
+                },
+            );
+            count += more.len();
+            batch.append(&mut more);
         }
         for job in batch.drain(..) {
             job.tell(queue);
         }
+        count
     }
 
     /// Whether there is something to do about the tape or the log: it may have grown long, or the clerk is
@@ -203,18 +211,21 @@ impl Writer {
     }
 
     /// Gives every job of the batch its answer.
-    fn settle(&mut self, batch: &mut [Job]) {
+    fn settle(&mut self, batch: &mut [Job], more: &mut Company<'_>) {
         // Looked at and filled up only for somebody who needs it, as it takes what is free.
         let begins = batch.iter().any(|job| matches!(job, Job::Begin(..)));
         if begins && !self.reserve.is_whole() && self.reserve.fill().is_err() {
             return self.settle_tight(batch);
         }
-        match self.commit(batch) {
+        match self.commit(batch, Some(more)) {
             Err(error) if error.kind() == Kind::Full => {
                 self.reserve.release();
                 self.settle_tight(batch);
             }
-            committed => refuse_on_error(batch, committed),
+            committed => {
+                refuse_on_error(more.jobs, committed.clone());
+                refuse_on_error(batch, committed);
+            }
         }
     }
 
@@ -224,7 +235,7 @@ impl Writer {
         let begins = batch.partition_point(|job| !matches!(job, Job::Begin(..)));
         let (old, new) = batch.split_at_mut(begins);
         if !old.is_empty() {
-            let committed = self.commit(old);
+            let committed = self.commit(old, None);
             refuse_on_error(old, committed);
             // A log that is copied is written over from its start, and need not grow.
             self.checkpoint("PASSIVE");
@@ -261,7 +272,11 @@ impl Writer {
     }
 
     /// One transaction. Whatever fails here fails for all of them.
-    fn commit(&mut self, batch: &mut [Job]) -> Result<(), JournalError> {
+    fn commit(
+        &mut self,
+        batch: &mut [Job],
+        more: Option<&mut Company<'_>>,
+    ) -> Result<(), JournalError> {
         self.heed_poison()?;
         let wanted = batch.iter().map(Job::sync).max().unwrap_or(Sync::None);
         let full = wanted == Sync::BeforeSeen && !unsynced();
@@ -271,12 +286,15 @@ impl Writer {
         };
         self.files.still(&mut self.watch)?;
         let on_tape = self.is_alone()? && self.fits_tape(batch);
-        let tally = match on_tape {
+        let mut tally = match on_tape {
             true => self.record_on_tape(batch, full)?,
             false => self.record_in_tables(batch, full)?,
         };
         self.remember(batch);
         batch.iter_mut().for_each(Job::tell_early);
+        if let Some(more) = more.filter(|_| on_tape && wanted > Sync::None && self.is_busy) {
+            self.gather_company(batch, more, &mut tally);
+        }
         // SQLite itself synced what must not be seen before.
         if wanted > Sync::None && !unsynced() && (on_tape || !full) {
             // Before the next turn: nobody writes behind what is not on the disk.
@@ -306,6 +324,41 @@ impl Writer {
             self.checkpoint("TRUNCATE");
         }
         Ok(())
+    }
+
+    /// Callers who come thick and fast would on a quick disk come in small groups, each with a sync of its own.
+    /// So a batch that is on the tape waits a moment for others to share one. Whoever needs none is told at once,
+    /// and comes back with what they do next. Where they come now and then there is nothing to wait for.
+    fn gather_company(&mut self, batch: &[Job], more: &mut Company<'_>, tally: &mut Tally) {
+        let syncs = |jobs: &[Job]| jobs.iter().filter(|job| job.sync() != Sync::None).count();
+        let under_way = self.driven.len();
+        let mut come = syncs(batch);
+        let mut left = LINGER;
+        while come < worth_waiting_for(under_way) && !left.is_zero() {
+            let mut jobs = Vec::new();
+            let ((), took) = timed(|| more.queue.take(few(under_way), left, &mut jobs));
+            left = left.saturating_sub(took);
+            if jobs.is_empty() {
+                return;
+            }
+            let full = jobs.iter().any(|job| job.sync() == Sync::BeforeSeen);
+            if !self.fits_tape(&jobs) {
+                self.put_off = jobs;
+                return;
+            }
+            match self.record_on_tape(&mut jobs, full && !unsynced()) {
+                Ok(written) => tally.add(&written),
+                // It is met again, and dealt with, when it is their turn.
+                Err(_) => {
+                    self.put_off = jobs;
+                    return;
+                }
+            }
+            self.remember(&jobs);
+            jobs.iter_mut().for_each(Job::tell_early);
+            come += syncs(&jobs);
+            more.jobs.append(&mut jobs);
+        }
     }
 
     /// One transaction, after what is on the tape.
@@ -377,7 +430,7 @@ impl Writer {
             match job {
                 Job::Begin(row, waiter) => {
                     if let Some(Ok(Begun::Created(receipt))) = &waiter.answer
-                        && row.entry.progress.owner == me
+                        && row.owner == me
                     {
                         self.driven.insert(rows::signed(receipt.slot()));
                     }
@@ -414,13 +467,23 @@ impl Writer {
     }
 }
 
-/// For how many that need a sync a batch waits, if the one before it held `before` of them.
-///
-/// Callers who come thick and fast would on a quick disk come in small groups, each with a sync of its own.
-/// Where they come now and then there is nothing to wait for.
-fn worth_waiting_for(under_way: usize, before: usize) -> Option<usize> {
-    let crowded = under_way >= CROWD && before * 16 >= under_way;
-    crowded.then(|| under_way / 6 + 3)
+/// How many should share a sync.
+fn worth_waiting_for(under_way: usize) -> usize {
+    match under_way >= CROWD {
+        true => under_way / 5 + 2,
+        false => 1,
+    }
+}
+
+/// How many a batch that waits for company looks at together.
+fn few(under_way: usize) -> usize {
+    under_way / 4 + 2
+}
+
+/// Where more jobs come from while a batch waits for them, and where they go.
+struct Company<'a> {
+    queue: &'a Queue,
+    jobs: &'a mut Vec<Job>,
 }
 
 #[expect(
@@ -474,9 +537,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_waits_for_more_only_where_many_come_at_once() {
-        assert_eq!(worth_waiting_for(1, 1), None, "nobody else is under way");
-        assert_eq!(worth_waiting_for(64, 3), None, "they come now and then");
-        assert_eq!(worth_waiting_for(64, 12), Some(13));
+    fn a_batch_waits_for_more_only_where_many_are_under_way() {
+        assert_eq!(worth_waiting_for(1), 1, "nobody else is under way");
+        assert_eq!(worth_waiting_for(64), 14);
     }
 }

@@ -164,7 +164,7 @@ fn update(entry: &mut Entry, phase: Phase) -> Arc<Update> {
 }
 
 fn row(entry: &Entry) -> Arc<NewRow> {
-    Arc::new(NewRow::new(entry.clone()))
+    Arc::new(NewRow::new(entry))
 }
 
 /// What is written while this round is being filed.

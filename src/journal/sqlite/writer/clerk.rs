@@ -19,6 +19,8 @@ pub(super) enum Order {
     File(Arc<Lately>, Stamp),
     /// Copy the log.
     Copy,
+    /// Let go of a round that is filed: giving back its memory takes a while too.
+    ClearAway(Arc<Lately>),
 }
 
 /// What came of it.
@@ -69,6 +71,13 @@ impl Clerk {
         let thread = self.thread.as_ref();
         self.is_busy = thread.is_some_and(|thread| thread.orders.send(order).is_ok());
         self.is_busy
+    }
+
+    /// Has the memory of a round given back.
+    pub(super) fn clear_away(&self, filed: Option<Arc<Lately>>) {
+        if let (Some(filed), Some(thread)) = (filed, &self.thread) {
+            let _ = thread.orders.send(Order::ClearAway(filed));
+        }
     }
 
     /// What is done and nobody has heard of yet.
@@ -140,6 +149,10 @@ fn run(connection: Connection, log: File) -> std::io::Result<Thread> {
             let mut is_full = true;
             for order in ordered {
                 let done = match order {
+                    Order::ClearAway(filed) => {
+                        drop(filed);
+                        continue;
+                    }
                     Order::Copy => {
                         Done::Copied(super::checkpoint(&connection, "PASSIVE").map(drop))
                     }

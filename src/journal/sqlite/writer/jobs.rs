@@ -1,7 +1,7 @@
 //! What the writing thread is asked to do, and how those who asked are told.
 
 use super::Queue;
-use crate::entry::{Expected, Flush, Phase, Receipt};
+use crate::entry::{Expected, Flush, Phase, Progress, Receipt};
 use crate::journal::sqlite::rows::{NewRow, Update};
 use crate::journal::{Begun, JournalError, Reaped, Retention};
 use crate::key::Key;
@@ -65,9 +65,9 @@ impl Handed {
 
 impl Drop for Handed {
     fn drop(&mut self) {
-        let progress = &self.row.entry.progress;
         if let Some(Begun::Created(receipt)) = &self.begun
-            && progress.phase == Phase::Ready
+            && self.row.phase == Phase::Ready
+            && let Ok(progress) = &Progress::decode(&self.row.progress, &self.row.key)
         {
             let (slot, key) = (receipt.slot(), receipt.key().clone());
             let update = Update::new(slot, key, &Expected::of(progress), &release(progress, true));

@@ -1,7 +1,7 @@
 //! The ways to the writer: through its thread, which shares a sync among all who wait, or past it
 //! where there is nobody to share with.
 
-use super::{Job, Sync, Writer};
+use super::{Job, Writer};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,32 +22,9 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     jobs: Vec<Job>,
-    /// How many of them wait for a sync.
-    syncs: usize,
-    sleeps: Sleeps,
+    /// The thread sleeps until there are so many; 0 while it works.
+    wanted: usize,
     has_ended: bool,
-}
-
-/// What the thread sleeps for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Sleeps {
-    /// It works.
-    #[default]
-    No,
-    UntilWork,
-    /// Until so many wait for a sync.
-    UntilSyncs(usize),
-}
-
-impl Waiting {
-    /// Whether what the thread sleeps for is there.
-    fn is_enough(&self) -> bool {
-        match self.sleeps {
-            Sleeps::No => false,
-            Sleeps::UntilWork => !self.jobs.is_empty(),
-            Sleeps::UntilSyncs(wanted) => self.syncs >= wanted,
-        }
-    }
 }
 
 impl Queue {
@@ -59,26 +36,25 @@ impl Queue {
         }
         self.0.left.fetch_add(1, Ordering::AcqRel);
         let urgent = matches!(job, Job::Close);
-        waiting.syncs += usize::from(job.sync() != Sync::None);
         waiting.jobs.push(job);
-        if urgent || waiting.is_enough() {
-            waiting.sleeps = Sleeps::No;
+        if waiting.wanted > 0 && (urgent || waiting.jobs.len() >= waiting.wanted) {
+            waiting.wanted = 0;
             drop(waiting);
             self.0.bell.notify_one();
         }
         true
     }
 
-    /// Waits for something, at most for so long, and takes what is there then.
-    pub(super) fn take(&self, sleeps: Sleeps, patience: Duration, into: &mut Vec<Job>) {
+    /// Waits until so many are there, at most for so long, and takes what is there then.
+    pub(super) fn take(&self, wanted: usize, patience: Duration, into: &mut Vec<Job>) {
         let mut waiting = self.waiting();
-        waiting.sleeps = sleeps;
-        if !waiting.is_enough() {
-            let waits = |waiting: &mut Waiting| waiting.sleeps != Sleeps::No;
+        if waiting.jobs.len() < wanted {
+            waiting.wanted = wanted;
+            let waits = |waiting: &mut Waiting| waiting.wanted > 0;
             let waited = self.0.bell.wait_timeout_while(waiting, patience, waits);
             (waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            waiting.wanted = 0;
         }
-        (waiting.sleeps, waiting.syncs) = (Sleeps::No, 0);
         into.append(&mut waiting.jobs);
     }
 

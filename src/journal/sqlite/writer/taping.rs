@@ -92,7 +92,8 @@ impl Writer {
                     let noted = self.tape.file_to(filing.end);
                     self.on_tape(noted)?;
                 }
-                self.lately.lock().older = None;
+                let filed = self.lately.lock().older.take();
+                self.clerk.clear_away(filed);
                 self.unseen_pages += LOOK_AFTER;
             }
             Some(Done::Copied(Ok(()))) | None => {}
@@ -357,9 +358,8 @@ fn holder(
     }))
 }
 
-fn receipt(row: &NewRow, slot: u64) -> Receipt {
-    let key = row.entry.key().clone();
-    Receipt::new(key, slot, row.entry.progress.revision, Grade::Device)
+pub(super) fn receipt(row: &NewRow, slot: u64) -> Receipt {
+    Receipt::new(row.key.clone(), slot, row.revision, Grade::Device)
 }
 
 pub(super) fn recorded(update: &Arc<Update>) -> Receipt {

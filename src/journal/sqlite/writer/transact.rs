@@ -1,8 +1,8 @@
 //! What one transaction does for each job of a batch.
 
-use super::taping::recorded;
+use super::taping::{receipt, recorded};
 use super::{Job, Outcome};
-use crate::entry::{Grade, Receipt};
+use crate::entry::Receipt;
 use crate::journal::sqlite::lately::Lately;
 use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
 use crate::journal::sqlite::stamp::Stamp;
@@ -24,6 +24,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// With what came after it.
+    pub(super) fn add(&mut self, later: &Tally) {
+        self.created += later.created;
+        self.written += later.written;
+        self.last_slot = self.last_slot.max(later.last_slot);
+        self.commits = later.commits.or(self.commits);
+    }
+
     /// Brings the journal's own counts up to date.
     fn write(&self, connection: &Connection, commits: i64) -> rusqlite::Result<()> {
         connection
@@ -119,14 +127,12 @@ fn begin(
     row: &NewRow,
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Begun>> {
-    let progress = &row.entry.progress;
     if let Some(slot) = row.insert(statements, None, None)? {
-        let open = rows::is_unfinished(rows::state(progress.phase));
+        let open = rows::is_unfinished(rows::state(row.phase));
         tally.moved(slot, false, open);
         tally.created += 1;
         tally.last_slot = rows::unsigned(slot);
-        let key = row.entry.key().clone();
-        let receipt = Receipt::new(key, rows::unsigned(slot), progress.revision, Grade::Device);
+        let receipt = receipt(row, rows::unsigned(slot));
         return Ok(Ok(Begun::Created(receipt)));
     }
     let holder = row.holder(statements.connection)?.map(taken_by);

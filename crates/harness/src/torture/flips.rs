@@ -218,7 +218,10 @@ pub(super) fn run(count: u64, seed: u64) -> Res<(Flips, Vec<String>)> {
 
 async fn flips(count: u64, seed: u64) -> Res<(Flips, Vec<String>)> {
     let mut rng = Rng::new(seed);
-    let (logged, taped) = (Scene::new(End::Logged).await?, Scene::new(End::Taped).await?);
+    let (logged, taped) = (
+        Scene::new(End::Logged).await?,
+        Scene::new(End::Taped).await?,
+    );
     let closed = Scene::new(End::Closed).await?;
     let (mut flips, mut words) = (Flips::default(), Vec::new());
     for number in 0..count {

@@ -90,6 +90,8 @@ async fn caught_by_a_full_disk(
     }
     let filler = disk.fill();
     entries.extend(begin_until_full(&journal).await);
+    let tape = fs::metadata(disk.0.path().join("j-tape")).unwrap().len();
+    assert!(tape > 512, "who is alone writes onto the tape");
     (journal, filler, entries)
 }
 

@@ -121,8 +121,11 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
 
 /// Does all of them, not too many at a time.
 fn serve(writer: &mut Writer, queue: &Queue, jobs: &mut Vec<Job>) {
+    let is_busy = writer.is_busy;
     while !jobs.is_empty() {
         let rest = jobs.split_off(jobs.len().min(BATCH));
+        // Whoever comes meanwhile must not overtake the rest.
+        writer.is_busy = is_busy && rest.is_empty();
         let mut batch = std::mem::replace(jobs, rest);
         let count = writer.serve(&mut batch, queue);
         queue.done(count);
@@ -314,7 +317,8 @@ impl Writer {
         let file = self.gate.file();
         if tally.created > 0 {
             let _ = Stamp::write_slots(file, tally.last_slot);
-        } else if let Some(commits) = tally.commits {
+        }
+        if let Some(commits) = tally.commits {
             let _ = Stamp::write_commits(file, commits);
         }
         drop(turn);

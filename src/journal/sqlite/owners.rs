@@ -93,7 +93,7 @@ impl Drop for Proof {
     clippy::disallowed_methods,
     reason = "an owner is drawn once per open, before there is a client with dice"
 )]
-fn draw() -> Owner {
+pub(super) fn draw() -> Owner {
     Owner(uuid::Uuid::new_v4().as_u128())
 }
 

@@ -19,6 +19,7 @@ mod left;
 
 use super::faults;
 use super::files::{self, Files};
+use super::owners;
 use super::stamp::Stamp;
 use crate::journal::{JournalError, JournalErrorKind as Kind};
 pub(super) use left::Left;
@@ -80,9 +81,10 @@ impl Tape {
             tail: 0,
             piece: Vec::new(),
         };
-        let left = tape.left().map_err(failed)?;
+        let mut left = tape.left().map_err(failed)?;
         if left.is_blank {
-            tape.write_head(Place::default()).map_err(failed)?;
+            left.filed = first_place();
+            tape.write_head(left.filed).map_err(failed)?;
         }
         if is_new {
             // Its name must outlive a power cut as what is written to it does.
@@ -236,6 +238,15 @@ impl Tape {
         let mut block = [0; BLOCK];
         seal(&mut block, &[MAGIC, filed.round, filed.piece]);
         files::write_at(&self.file, &block, 0)
+    }
+}
+
+/// Rounds are counted from a number that nobody can guess: what is left of an old piece's body, behind the end
+/// of a round, must not pass for a piece of it.
+fn first_place() -> Place {
+    Place {
+        round: (owners::draw().0 >> 66) as u64,
+        piece: 0,
     }
 }
 

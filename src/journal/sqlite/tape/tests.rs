@@ -7,14 +7,31 @@ struct Scene {
     folder: TempDir,
     tape: Tape,
     held: Stamp,
+    /// The round before the first.
+    none: u64,
 }
 
 impl Scene {
     fn new() -> Scene {
         let folder = tempfile::tempdir().unwrap();
-        let tape = Tape::open(&files_in(&folder)).unwrap();
-        let held = Stamp::default();
-        Scene { folder, tape, held }
+        let mut tape = Tape::open(&files_in(&folder)).unwrap();
+        let (held, none) = (Stamp::default(), 1000);
+        let filed = Place {
+            round: none,
+            piece: 0,
+        };
+        tape.file_all(filed).unwrap();
+        Scene {
+            folder,
+            tape,
+            held,
+            none,
+        }
+    }
+
+    /// Where a round begins in the file; the first is round 1.
+    fn at(&self, round: u64) -> usize {
+        usize::try_from(start_of(self.none + round)).unwrap()
     }
 
     /// Writes a piece with one step that says `text`.
@@ -59,11 +76,6 @@ fn said(left: &Left) -> Vec<String> {
             Step::Record(_, key, _) => key.to_owned(),
         })
         .collect()
-}
-
-/// Where a round begins in the file.
-fn at(round: u64) -> usize {
-    usize::try_from(start_of(round)).unwrap()
 }
 
 #[test]
@@ -139,11 +151,11 @@ fn every_flipped_bit_is_noticed_unless_it_is_filed_or_the_last() {
     let (scene, all) = three_rounds();
     let mut bytes = scene.bytes();
     // The head; round 1 lies in half 1, its third piece still behind round 3's two; round 2 in half 0.
-    let last = at(3) + BLOCK..at(3) + 2 * BLOCK;
-    let filed = at(1) + 2 * BLOCK..at(1) + 3 * BLOCK;
+    let last = scene.at(3) + BLOCK..scene.at(3) + 2 * BLOCK;
+    let filed = scene.at(1) + 2 * BLOCK..scene.at(1) + 3 * BLOCK;
     let used = (0..BLOCK)
-        .chain(at(2)..at(2) + 3 * BLOCK)
-        .chain(at(3)..at(3) + 3 * BLOCK);
+        .chain(scene.at(2)..scene.at(2) + 3 * BLOCK)
+        .chain(scene.at(3)..scene.at(3) + 3 * BLOCK);
     let (mut noticed, mut harmless) = (0, 0);
     for place in used {
         for bit in 0..8 {
@@ -191,7 +203,7 @@ fn a_torn_end_is_no_damage_and_takes_nothing_else() {
         assert_eq!(said(&left), ["one", "two"]);
     }
     // The twin: what was on the disk before the torn piece was written is missed.
-    for block in (at(1)..whole).step_by(BLOCK) {
+    for block in (scene.at(1)..whole).step_by(BLOCK) {
         let mut damaged = bytes.clone();
         damaged[block..block + BLOCK].fill(0);
         assert!(Left::in_bytes(damaged).is_damaged);
@@ -209,7 +221,7 @@ fn a_hole_is_damage_if_a_later_piece_says_it_was_synced_and_a_torn_end_if_none_d
         }
         scene.write("three");
         let mut bytes = scene.bytes();
-        bytes[at(1) + BLOCK..][..BLOCK].fill(0);
+        bytes[scene.at(1) + BLOCK..][..BLOCK].fill(0);
         let left = Left::in_bytes(bytes);
         assert_eq!(left.is_damaged, synced);
         let kept: &[&str] = if synced { &["one", "three"] } else { &["one"] };
@@ -229,7 +241,7 @@ fn a_hole_at_the_end_of_a_round_is_judged_by_the_next() {
         scene.tape.next_round().unwrap().unwrap();
         scene.write("three");
         let mut bytes = scene.bytes();
-        bytes[at(1) + BLOCK..][..BLOCK].fill(0);
+        bytes[scene.at(1) + BLOCK..][..BLOCK].fill(0);
         assert_eq!(Left::in_bytes(bytes).is_damaged, synced);
     }
 }
@@ -302,7 +314,7 @@ fn what_stood_behind_a_torn_end_never_comes_back() {
     scene.write(&format!("behind {}", "x".repeat(BLOCK)));
     scene.write("far behind");
     let mut bytes = scene.bytes();
-    bytes[at(1) + BLOCK..][..BLOCK].fill(0);
+    bytes[scene.at(1) + BLOCK..][..BLOCK].fill(0);
     let mut scene = scene.reopened(&bytes);
     let left = scene.left();
     assert_eq!(
@@ -329,7 +341,10 @@ fn nothing_that_may_be_in_the_file_makes_reading_it_panic() {
     let (scene, all) = three_rounds();
     let bytes = scene.bytes();
     let near = |place: usize| place.saturating_sub(600)..(place + 2200).min(bytes.len() + 1);
-    for length in near(0).chain(near(at(1))).chain(near(bytes.len() - 600)) {
+    for length in near(0)
+        .chain(near(scene.at(1)))
+        .chain(near(bytes.len() - 600))
+    {
         let left = Left::in_bytes(bytes[..length].to_vec());
         if length < bytes.len() - BLOCK && !left.is_blank {
             assert!(said(&left).len() < all.len(), "cut to {length}");
@@ -340,14 +355,14 @@ fn nothing_that_may_be_in_the_file_makes_reading_it_panic() {
     // Lengths that lie, under a checksum that fits.
     for length in [0, 79, 80, 512, 513, 1 << 40, u64::MAX - 511, u64::MAX] {
         let mut bytes = bytes.clone();
-        let head = [MAGIC, 2, 4, length, 3, 0, 0, 9, 9];
-        seal(&mut bytes[at(2)..at(2) + BLOCK], &head);
+        let head = [MAGIC, scene.none + 2, 4, length, 3, 0, 0, 9, 9];
+        seal(&mut bytes[scene.at(2)..scene.at(2) + BLOCK], &head);
         let _ = said(&Left::in_bytes(bytes));
     }
     let mut noise = 1u64;
     for _ in 0..200 {
-        let mut bytes = bytes[..at(0) + 8 * BLOCK].to_vec();
-        for eight in bytes[at(0)..].chunks_exact_mut(8) {
+        let mut bytes = bytes[..scene.at(0) + 8 * BLOCK].to_vec();
+        for eight in bytes[scene.at(0)..].chunks_exact_mut(8) {
             noise = noise.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             eight.copy_from_slice(&(noise >> 7).to_le_bytes());
         }
@@ -389,7 +404,7 @@ fn a_tape_that_is_being_written_is_not_taken_for_a_damaged_one() {
     let whole = scene.bytes();
     let torn = |piece: usize| {
         let mut bytes = whole.clone();
-        bytes[at(1) + piece * BLOCK + 300..][..100].fill(0x5a);
+        bytes[scene.at(1) + piece * BLOCK + 300..][..100].fill(0x5a);
         bytes
     };
     assert!(Left::in_bytes(torn(1)).is_damaged);
@@ -400,4 +415,35 @@ fn a_tape_that_is_being_written_is_not_taken_for_a_damaged_one() {
     assert_eq!(read(vec![torn(1), whole.clone()]), (false, 3));
     assert_eq!(read(vec![torn(0), torn(1), whole.clone()]), (false, 3));
     assert_eq!(read(vec![torn(0), torn(0)]), (true, 2), "it stays");
+}
+
+#[test]
+fn what_is_left_of_a_body_passes_for_a_piece_only_if_somebody_knew_the_round() {
+    // A piece of its own, which fills a block.
+    let forged = |round: u64| {
+        let mut piece = vec![0; BLOCK];
+        piece[HEAD] = 1;
+        piece[HEAD + 9] = 6;
+        piece[HEAD + 13..HEAD + 19].copy_from_slice(b"forged");
+        let head = [MAGIC, round, 4, HEAD as u64 + 23, 0, 0, 0, 9, 9];
+        seal(&mut piece, &head);
+        piece
+    };
+    for guess in [3, 1003] {
+        let mut scene = Scene::new();
+        // Its head and that of its step stand before the body.
+        let mut body = vec![b'x'; BLOCK - HEAD - 13];
+        body.extend(forged(guess));
+        scene.tape.push(&Step::Begin(1, &body, b""));
+        scene.tape.write(scene.held, scene.held).unwrap();
+        scene.tape.file_all(scene.tape.last).unwrap();
+        scene.write_synced("between");
+        scene.tape.file_all(scene.tape.last).unwrap();
+        scene.write_synced("ours");
+        let passes = said(&scene.left()).len() > 1;
+        assert_eq!(passes, guess == 1003);
+    }
+    let rounds = [0; 4].map(|_| first_place().round);
+    assert!(rounds.iter().all(|round| *round > 1 << 30), "{rounds:?}");
+    assert!(rounds.iter().all(|round| *round < 1 << 62), "{rounds:?}");
 }

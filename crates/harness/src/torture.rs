@@ -202,6 +202,10 @@ fn kill(run: &mut Run, size: &Size) -> Res<()> {
     figure("kills_by_timer", deaths.by_timer, "kills");
     figure("kills_at_a_call", deaths.at_a_call, "kills");
     figure("kills_at_a_word", deaths.at_a_word, "kills");
+    figure("kills_on_tape", deaths.on_tape, "kills");
+    if deaths.on_tape == 0 {
+        run.red.push("nobody who was killed had a tape".into());
+    }
     figure("stops", deaths.stopped, "stops");
     figure("server_kills", deaths.servers, "kills");
     figure("kill_operations", deaths.operations, "operations");

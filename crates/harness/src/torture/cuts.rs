@@ -7,11 +7,11 @@ use super::kills::finish_all;
 use super::leaks;
 use super::server::Server;
 use super::told::{self, Said, Told};
-use super::tools::{Process, Res, Scratch, beside, now, pause};
+use super::tools::{Process, Res, Scratch, is_taped, now, pause};
 use super::wire::Wire;
 use super::worker::{Job, Kind};
 use crate::sim::rng::Rng;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How many actions a worker has before it.
@@ -42,19 +42,12 @@ pub(super) struct Cut {
     pub(super) verdict: Verdict,
     /// How many outcomes had been told before it.
     pub(super) outcomes: u64,
-    /// Whether something was left on the tape.
+    /// Whether the tape was in use.
     pub(super) taped: bool,
 }
 
 fn is_outcome(told: &&Told) -> bool {
     matches!(told.said, Said::Outcome(_))
-}
-
-/// Whether there is more on the tape of a journal than that all was filed.
-fn is_taped(journal: &Path) -> bool {
-    const HEAD: u64 = 512;
-    let tape = std::fs::metadata(beside(journal, "-tape"));
-    tape.is_ok_and(|found| found.len() > HEAD)
 }
 
 /// What is told while a cut is prepared.

@@ -343,7 +343,7 @@ impl Bench {
     /// How many were refused, and the verdict when there is room again.
     pub(super) fn full(&self) -> Res<(u64, Verdict)> {
         let disk = Small::new("3m")?;
-        let job = self.job(&disk.path().join("d/j"), 300);
+        let job = self.job(&disk.path().join("d/j"), 900);
         run_out(&job, &self.printed())?;
         let told = fs::read_to_string(&job.told).map_err(because("nothing was told"))?;
         let refused = told

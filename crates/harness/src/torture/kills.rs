@@ -3,7 +3,7 @@
 
 use super::judge::{Evidence, Verdict, rows};
 use super::server::{FAULTS, Server};
-use super::tools::{Process, Res, Scratch, because, beside, installed, now, pause, wall};
+use super::tools::{Process, Res, Scratch, because, beside, installed, is_taped, now, pause, wall};
 use super::wire::Wire;
 use super::worker::{Job, dress};
 use super::{leaks, told};
@@ -48,6 +48,8 @@ pub(super) struct Deaths {
     pub(super) at_a_word: u64,
     pub(super) stopped: u64,
     pub(super) servers: u64,
+    /// Kills that left a tape behind.
+    pub(super) on_tape: u64,
     pub(super) operations: u64,
     pub(super) requests: u64,
 }
@@ -63,6 +65,7 @@ impl Deaths {
         self.at_a_word += other.at_a_word;
         self.stopped += other.stopped;
         self.servers += other.servers;
+        self.on_tape += other.on_tape;
         self.operations += other.operations;
         self.requests += other.requests;
     }
@@ -250,7 +253,9 @@ impl Scene {
         let mut process = Process::start(&mut command)?;
         let count = |of: fn(&mut Deaths) -> &mut u64| {
             self.left.fetch_sub(1, Relaxed);
-            *of(&mut self.deaths()) += 1;
+            let mut deaths = self.deaths();
+            *of(&mut deaths) += 1;
+            deaths.on_tape += u64::from(is_taped(&job.journal));
         };
         match death {
             Death::Call(..) => {

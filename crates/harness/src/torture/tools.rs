@@ -88,6 +88,13 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Whether the tape of a journal is in use: closed in good order it has only a head.
+pub(super) fn is_taped(journal: &Path) -> bool {
+    const HEAD: u64 = 512;
+    let tape = fs::metadata(beside(journal, "-tape"));
+    tape.is_ok_and(|found| found.len() > HEAD)
+}
+
 /// A process that ends with its handle.
 #[derive(Debug)]
 pub(super) struct Process {

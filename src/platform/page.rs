@@ -13,7 +13,7 @@ use crate::clock::{Dice, Furthest};
 use crate::entry::{DecodeError, Entry, Flush, Frozen, Kept, Owner, Phase, Progress};
 use crate::error::{Error, ErrorKind};
 use crate::journal::row::{self, Due, Row};
-use crate::journal::{self, Expected, JournalErrorKind, Retention, Tombstone, Write, not_settled};
+use crate::journal::{self, Expected, JournalErrorKind, Retention, Tombstone, not_settled};
 use crate::key::{InvalidReference, Reference};
 use crate::machine;
 use crate::message::{Content, Failure, FailureKind, Headers, Origin, Response, Sent};
@@ -159,14 +159,14 @@ fn answer(
         7 => told.text(&reference(values.text())?.to_string()),
         // A new drive, and what it asks for first.
         8 => {
+            let mut drive = Drive::new(given.now, values)?;
             let free = drives.iter().position(Option::is_none);
-            let at = free.unwrap_or(drives.len());
-            if free.is_none() {
-                drives.push(None);
-            }
-            told.number(at as f64);
-            let drive = drives[at].insert(Box::new(Drive::new(given.now, values)));
+            told.number(free.unwrap_or(drives.len()) as f64);
             drive.go(step(page, given), None, told);
+            match free {
+                Some(at) => drives[at] = Some(drive),
+                None => drives.push(Some(drive)),
+            }
         }
         // What came of what it asked for, and what it asks for next.
         9 => {
@@ -193,9 +193,15 @@ fn step(page: &mut Page, given: Given) -> Step<'_> {
     }
 }
 
-fn unreadable_row(row: &Row<'_>, error: DecodeError) -> Error {
-    let (kind, message) = journal::unreadable(row.slot, error);
-    Error::new(ErrorKind::Journal(kind), message)
+impl Row<'_> {
+    fn trusted(&self) -> Result<Box<Entry>, Error> {
+        self.entry().map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: DecodeError) -> Error {
+        let (kind, message) = journal::unreadable(self.slot, error);
+        Error::new(ErrorKind::Journal(kind), message)
+    }
 }
 
 fn mistake(message: String) -> Error {
@@ -332,10 +338,8 @@ fn begin(
     }
     let (entry, body) = draft.freeze(settings, owner, given.now.wall, &given)?;
     row::add(told, &entry);
-    match entry.frozen.body {
-        Kept::Plain(_) => told.nothing(),
-        _ => told.bytes(&body),
-    }
+    let kept = matches!(entry.frozen.body, Kept::Plain(_));
+    told.optional_bytes((!kept).then_some(&*body));
     Ok(())
 }
 
@@ -354,7 +358,7 @@ fn only_one(
         }
     }
     match last {
-        Some(row) if found == 1 => row.entry().map_err(|error| unreadable_row(&row, error)),
+        Some(row) if found == 1 => row.trusted(),
         _ => Err(decisions::not_one(found, &settings.scope).about(reference)),
     }
 }
@@ -363,7 +367,7 @@ fn only_one(
 fn join(settings: &Settings, values: &mut Values<'_>, told: &mut Pack) -> Result<(), Error> {
     let (wanted, adopted, body) = (values.bytes(), values.flag(), values.bytes());
     let row = Row::read(values);
-    let wanted = Frozen::decode(wanted).map_err(|error| unreadable_row(&row, error))?;
+    let wanted = Frozen::decode(wanted).map_err(|error| row.unreadable(error))?;
     let existing = match row.entry() {
         Ok(existing) => existing,
         Err(error) => return Err(unreadable(&wanted.intent, &row.damaged(error))),
@@ -373,10 +377,8 @@ fn join(settings: &Settings, values: &mut Values<'_>, told: &mut Pack) -> Result
     }
     check_join(&existing, &wanted, adopted)?;
     let profile = settings.profile_of(&existing).ok();
-    match profile.and_then(|profile| fitting(body, &existing.frozen, &profile)) {
-        Some(body) => told.bytes(&body),
-        None => told.nothing(),
-    }
+    let fitting = profile.and_then(|profile| fitting(body, &existing.frozen, &profile));
+    told.optional_bytes(fitting.as_deref());
     Ok(())
 }
 
@@ -443,8 +445,8 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
             swap(
                 told,
                 &entry,
-                Expected::of(progress),
-                released,
+                &Expected::of(progress),
+                &released,
                 Flush::Normal,
             );
             return Ok(());
@@ -456,21 +458,12 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
         return Err(blame(decisions::ended(progress.phase)));
     };
     changed.seen_at = changed.seen_at.max(now);
-    swap(told, &entry, Expected::of(progress), changed, Flush::Full);
+    swap(told, &entry, &Expected::of(progress), &changed, Flush::Full);
     Ok(())
 }
 
-fn swap(told: &mut Pack, entry: &Entry, expected: Expected, progress: Progress, flush: Flush) {
-    row::swap(
-        told,
-        &Write {
-            slot: entry.slot,
-            key: entry.key().clone(),
-            expected,
-            progress,
-            flush,
-        },
-    );
+fn swap(told: &mut Pack, entry: &Entry, expected: &Expected, progress: &Progress, flush: Flush) {
+    row::swap(told, (entry.slot, entry.key()), expected, progress, flush);
 }
 
 /// What came of an exchange, as `page.js` tells it.

@@ -65,10 +65,7 @@ pub(super) fn trouble(told: &mut Pack, error: &Error) {
 pub(super) fn outcome(told: &mut Pack, outcome: &Outcome) {
     told.text(outcome.phase().name());
     told.number(f64::from(outcome.status()));
-    match outcome.body() {
-        Some(body) => told.bytes(body),
-        None => told.nothing(),
-    }
+    told.optional_bytes(outcome.body());
     told.text(outcome.provenance().name());
     told.number(f64::from(outcome.attempts()));
     told.number(outcome.answered_at().as_millis() as f64);

@@ -10,7 +10,7 @@ mod told;
 
 use crate::client::{Ages, Settings, decisions};
 use crate::clock::{Dice, Furthest};
-use crate::entry::{DecodeError, Entry, Flush, Frozen, Kept, Owner, Phase, Progress};
+use crate::entry::{DecodeError, Entry, Flush, Frozen, Kept, Owner, Progress};
 use crate::error::{Error, ErrorKind};
 use crate::journal::row::{self, Due, Row};
 use crate::journal::{self, Expected, JournalErrorKind, Retention, Tombstone, not_settled};
@@ -382,7 +382,7 @@ fn join(settings: &Settings, values: &mut Values<'_>, told: &mut Pack) -> Result
     Ok(())
 }
 
-/// What a row says, for a list.
+/// What a row says, for a list: no more than three values if it cannot be read.
 fn view(values: &mut Values<'_>, told: &mut Pack) {
     let row = Row::read(values);
     match row.entry() {
@@ -393,26 +393,25 @@ fn view(values: &mut Values<'_>, told: &mut Pack) {
             let name = ["damaged-", &row.slot.to_string()].concat();
             told.text(reference.as_deref().unwrap_or(&name));
             told.text(if row.key.is_empty() { &name } else { row.key });
-            for text in ["(damaged)", "", "POST", Phase::Ready.name()] {
-                told.text(text);
-            }
-            told.nothing();
-            told.number(0.0);
-            told.number(0.0);
-            told.flag(true);
-            told.flag(true);
-            told.nothing();
-            told.nothing();
             told.text(&damage.to_string());
         }
     }
 }
 
+// What a person decides, as `pkg/src/core.ts` counts; anything else only looks.
+const CANCEL: u32 = 1;
+const HAPPENED: u32 = 2;
+const DID_NOT_HAPPEN: u32 = 3;
+const ABANDON: u32 = 4;
+const FORGET: u32 = 5;
+const RELEASE: u32 = 6;
+const GONE: u32 = 7;
+
 /// What a person decided about an entry: the swap that follows. `held` is the revision that this page wrote when
 /// it began, and still holds: only of that it knows that nothing was sent.
 fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<(), Error> {
     let (what, note, held, sent) = (
-        values.text(),
+        values.number() as u32,
         values.text(),
         values.optional_number(),
         values.flag(),
@@ -429,10 +428,10 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
     let sent = sent || (!held && machine::may_have_left(progress));
     let blame = |error: Error| error.about(reference).after(attempts, sent);
     let changed = match what {
-        "cancel" => machine::cancel(progress, held, None),
-        "happened" | "did not happen" => machine::settle(progress, what == "happened", note),
-        "abandon" => machine::abandon(progress, note),
-        "forget" => {
+        CANCEL => machine::cancel(progress, held, None),
+        HAPPENED | DID_NOT_HAPPEN => machine::settle(progress, what == HAPPENED, note),
+        ABANDON => machine::abandon(progress, note),
+        FORGET => {
             let key = entry.key().clone();
             if !row::bury(told, &mut entry, Flush::Full) {
                 let kind = ErrorKind::Journal(JournalErrorKind::NotSettled);
@@ -440,7 +439,7 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
             }
             return Ok(());
         }
-        "release" if held => {
+        RELEASE if held => {
             let released = machine::release(progress, true);
             swap(
                 told,
@@ -451,7 +450,7 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
             );
             return Ok(());
         }
-        "gone" => return Err(decisions::gone().about(reference).after(attempts, true)),
+        GONE => return Err(decisions::gone().about(reference).after(attempts, true)),
         _ => return Ok(()),
     };
     let Some(mut changed) = changed else {

@@ -139,9 +139,9 @@ export class Core {
   }
 
   /** Makes an operation durable, or joins the one that is. */
-  async begin(request: Value[], body: Uint8Array | undefined, adopted: boolean, repeats: boolean): Promise<Held> {
-    const others = repeats ? (await this.rows(false)).flat() : [];
-    const asked = this.ask(BEGIN, this.store.owner, ...request, ...others);
+  async begin(request: Value[], body: Uint8Array | undefined, adopted: boolean, previous: string | undefined): Promise<Held> {
+    const found = previous === undefined ? [] : await this.find(previous);
+    const asked = this.ask(BEGIN, this.store.owner, ...request, found.length, ...(found[0]?.row ?? []));
     const [name, key, frozen, progress, , released, ours] = asked;
     let added;
     try {

@@ -275,7 +275,7 @@ impl OperationBuilder {
                 Ok(operation)
             }
             Begun::Tombstone(tombstone) => Err(ended_long_ago(&tombstone)),
-            Begun::Damaged(damaged) => Err(unreadable(&self.draft.intent, &damaged)),
+            Begun::Damaged(damaged) => Err(unreadable(&entry.frozen.intent, &damaged)),
         }
     }
 }

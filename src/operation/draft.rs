@@ -15,6 +15,7 @@ use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -213,7 +214,7 @@ impl Draft {
         Err(invalid(problems.join("; ")))
     }
 
-    /// The entry to make durable, and the exact body.
+    /// The entry to make durable, which takes over what it can, and the exact body.
     pub(crate) fn freeze(
         &mut self,
         settings: &Settings,
@@ -241,26 +242,28 @@ impl Draft {
             }
         }
         let identity = self.identity.as_ref().unwrap_or(&self.body);
-        let mut headers = self.headers.clone();
+        let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
+        let mut headers = take(&mut self.headers);
         if crate::planted::is(23) {
             let _ = headers.push("authorization", "Bearer planted");
         }
-        let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
+        let window = self.effective_window();
+        let url = take(&mut self.url);
         let mut frozen = Frozen {
             key,
             scope: settings.scope.clone(),
-            intent: self.intent.clone(),
+            intent: take(&mut self.intent),
             generation: self.generation,
             method,
-            url: self.url.clone(),
+            fingerprint: Fingerprint::of(method, &url, &identifying, identity),
+            url,
             headers,
             key_line,
             body: Kept::NotKept,
             body_digest: Sha256::digest(&body).into(),
-            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
             profile: self.profile.name().into(),
             begun_at: now,
-            complete: self.complete.clone(),
+            complete: take(&mut self.complete),
         };
         let keep = self.keep.unwrap_or(settings.body);
         frozen.body = settings
@@ -274,7 +277,7 @@ impl Draft {
         let entry = Entry {
             slot: 0,
             frozen: Arc::new(frozen),
-            progress: Progress::ready(owner, now, self.effective_window(), source),
+            progress: Progress::ready(owner, now, window, source),
         };
         Ok((entry, body))
     }

@@ -343,23 +343,15 @@ fn begin(
     Ok(())
 }
 
-/// The one entry of this reference in these rows.
+/// The entry of the row that this reference has, if it is the only one.
 fn only_one(
     reference: Reference,
-    rows: &mut Values<'_>,
+    found: &mut Values<'_>,
     settings: &Settings,
 ) -> Result<Box<Entry>, Error> {
-    let (mut found, mut last) = (0, None);
-    while !rows.is_empty() {
-        let row = Row::read(rows);
-        if !row.gone && row.reference() == Some(reference) {
-            found += 1;
-            last = Some(row);
-        }
-    }
-    match last {
-        Some(row) if found == 1 => row.trusted(),
-        _ => Err(decisions::not_one(found, &settings.scope).about(reference)),
+    match found.number() as usize {
+        1 => Row::read(found).trusted(),
+        many => Err(decisions::not_one(many, &settings.scope).about(reference)),
     }
 }
 

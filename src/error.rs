@@ -134,6 +134,12 @@ impl Error {
         self
     }
 
+    /// What happened and what to do, without the reference.
+    #[cfg(feature = "page")]
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// What kind of trouble it is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

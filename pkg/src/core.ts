@@ -44,10 +44,8 @@ interface Refusal {
 function refused(error: unknown, about?: Summary): SamekeyError {
   const { kind = 0, message = `${error}` } = (error ?? {}) as Refusal;
   const { reference, attempts } = about ?? {};
-  return new SamekeyError({
-    kind: "journal", reason: REASONS[kind]!, message: reference ? `${message} (reference ${reference})` : message,
-    reference, attempts, unresolved: !!about, nothingWasSent: !about,
-  });
+  const unresolved = !!about;
+  return new SamekeyError({ kind: "journal", reason: REASONS[kind]!, message, reference, attempts, unresolved, nothingWasSent: !about });
 }
 
 async function wait(leash: AbortController, time: number): Promise<void> {

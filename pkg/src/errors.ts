@@ -21,10 +21,10 @@ export class SamekeyError extends Error {
   /** For `deferred`: when it goes on. */
   declare readonly until: Date | undefined;
 
-  constructor({ message, until, attempts = 0, unresolved = false, nothingWasSent = true, ...raw }: Trouble) {
-    super(message);
+  constructor({ message, reference, until, attempts = 0, unresolved = false, nothingWasSent = true, ...raw }: Trouble) {
+    super(reference ? `${message} (reference ${reference})` : message);
     const name = raw.kind === "aborted" ? "AbortError" : "SamekeyError";
-    Object.assign(this, raw, { name, attempts, unresolved, nothingWasSent }, until !== undefined && { until: new Date(until) });
+    Object.assign(this, raw, { name, reference, attempts, unresolved, nothingWasSent }, until !== undefined && { until: new Date(until) });
   }
 }
 

@@ -141,7 +141,7 @@ export class Operation {
     const open = maybeApplied && !this.held.held;
     return new SamekeyError({
       kind: "aborted",
-      message: `let go before its end; it goes on under the same key when it is resumed (reference ${reference})`,
+      message: "let go before its end; it goes on under the same key when it is resumed",
       reference,
       attempts,
       unresolved: open,

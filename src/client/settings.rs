@@ -139,7 +139,7 @@ impl Settings {
                 ErrorKind::InvalidConfiguration,
                 format!(
                     "the operation was begun with the profile {}, which this client does not \
-                     know; give it to the builder with `profile`",
+                     know; give it that profile",
                     quoted(name)
                 ),
             )
@@ -158,7 +158,7 @@ impl Settings {
         Err(Error::new(
             ErrorKind::OriginNotAllowed,
             format!(
-                "{origin} is not among the origins that this client may send to; allow it with `allow_origin`"
+                "{origin} is not among the origins that this client may send to; allow it first"
             ),
         ))
     }

@@ -275,7 +275,9 @@ impl OperationBuilder {
                 Ok(operation)
             }
             Begun::Tombstone(tombstone) => Err(ended_long_ago(&tombstone)),
-            Begun::Damaged(damaged) => Err(unreadable(&entry.frozen.intent, &damaged)),
+            Begun::Damaged(damaged) => {
+                Err(unreadable(&entry.frozen.intent, &damaged).caused_by(damaged.error))
+            }
         }
     }
 }

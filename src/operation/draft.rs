@@ -127,7 +127,7 @@ impl Draft {
             return Err(Error::new(
                 ErrorKind::PreviousUnresolved,
                 "the outcome of the operation to repeat is unknown, so it may happen twice; settle it \
-                 first, or say `even_if_unresolved`",
+                 first, or repeat it even if unresolved",
             )
             .about(reference)
             .after(entry.progress.attempts, may_have_left(&entry.progress)));
@@ -169,7 +169,7 @@ impl Draft {
         let window = self.effective_window();
         let problems = &mut self.problems;
         if self.method.is_none() && problems.is_empty() {
-            problems.push("no request was given; call `post(url)` or one of its like".into());
+            problems.push("no request was given; name its method and URL".into());
         }
         for (name, _) in self.headers.iter() {
             let why = if is_credential(name) {
@@ -178,8 +178,8 @@ impl Draft {
             } else if is_framing(name) {
                 "is the transport's to set; remove it"
             } else if !settings.keeps(name) {
-                "is not on the list of those that the journal may keep, and every attempt must be the \
-                 same; allow it with the client's `keep_header`"
+                "is not one that the journal keeps, and every attempt must be the same; add it to the \
+                 headers that the client keeps"
             } else {
                 continue;
             };
@@ -198,7 +198,7 @@ impl Draft {
         if !settings.knows_profile(name) {
             problems.push(format!(
                 "the client does not know the profile {name}, so a later run could not resume this; \
-                 give it to the client's builder with `profile`"
+                 give it that profile"
             ));
         }
         // With PUT and DELETE a key is the caller's own wish.
@@ -358,7 +358,8 @@ pub(crate) fn stored_body(frozen: &Frozen, keeper: &Keeper) -> Result<Arc<[u8]>,
     let Some(body) = keeper.open(&frozen.body, frozen, Part::Body)? else {
         return Err(Error::new(
             ErrorKind::BodyNeeded,
-            "the journal does not keep this operation's body; supply it with `resume_with`",
+            "the journal does not keep this operation's body; resume it with the body, or begin it \
+             again with the same request",
         ));
     };
     if Sha256::digest(&body)[..] != frozen.body_digest {
@@ -393,7 +394,6 @@ pub(crate) fn unreadable(intent: &str, damaged: &Damaged) -> Error {
             damaged.slot, damaged.error
         ),
     )
-    .caused_by(damaged.error)
     .after(0, true);
     match &damaged.key {
         Some(key) => error.about(key.reference()),

@@ -140,7 +140,7 @@ fn headers_that_are_credentials_framing_or_unknown_are_refused() {
     refused(
         &world,
         pay(&client, "a").header("x-shop", "1"),
-        &["keep_header"],
+        &["headers that the client keeps"],
     );
     let keeps = world.builder().keep_header("X-Shop").build().unwrap();
     run(pay(&keeps, "a").header("x-shop", "1").begin()).unwrap();

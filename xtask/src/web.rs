@@ -6,6 +6,49 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Members of objects that no page sees and no store keeps; in the package they get short names.
+const INNER: [&str; 39] = [
+    "beat",
+    "begunHere",
+    "begun",
+    "channel",
+    "core",
+    "database",
+    "decide",
+    "decree",
+    "driving",
+    "flights",
+    "handles",
+    "hear",
+    "insist",
+    "keepReserve",
+    "keepSweeping",
+    "later",
+    "learn",
+    "letGoIfBegun",
+    "listeners",
+    "liveness",
+    "looked",
+    "maybeSent",
+    "notes",
+    "parked",
+    "perform",
+    "prefix",
+    "ride",
+    "scan",
+    "showAgain",
+    "shown",
+    "stopSweeping",
+    "storage",
+    "stranger",
+    "sweep",
+    "takeUp",
+    "tell",
+    "users",
+    "watched",
+    "yield",
+];
+
 /// Where the package is made.
 pub(crate) fn package() -> PathBuf {
     root().join("pkg")
@@ -57,7 +100,9 @@ pub(crate) fn run() -> Outcome {
     ]);
     tool("wasm-opt", &optimise)?;
     tool("tsc", &["--project", "tsconfig.json"])?;
+    let inner = format!("--mangle-props=^({})$", INNER.join("|"));
     let bundle = [
+        &inner,
         "--bundle",
         "--minify",
         "--format=esm",

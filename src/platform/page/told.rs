@@ -54,7 +54,7 @@ pub(super) fn trouble(told: &mut Pack, error: &Error) {
     };
     told.number(f64::from(kind));
     told.optional(reason);
-    told.text(&error.to_string());
+    told.text(error.message());
     let reference = error.reference().map(|reference| reference.to_string());
     told.optional(reference.as_deref());
     optional(told, until);

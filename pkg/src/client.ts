@@ -4,7 +4,7 @@ import { frozen } from "./json.js";
 import { load } from "./load.js";
 import { databaseNotes, plainNotes, type Note, type Notes } from "./notes.js";
 import { Operation } from "./operation.js";
-import { pack, type Value } from "./scripts.js";
+import { memory, pack, type Value } from "./scripts.js";
 import type {
   ClientOptions, Effect, Grade, Json, Notice, OperationRequest, Outcome, Pending, Progress, SendOptions,
   State, Summary,
@@ -64,7 +64,7 @@ export class Client {
     const name = `samekey:${options.application}`;
     const lesser = options.store === "memory" || grade === "reload";
     const notes = lesser
-      ? plainNotes(name, options.store === "memory" ? undefined : localStorage)
+      ? plainNotes(name, options.store === "memory" ? memory() : localStorage)
       : databaseNotes(name);
     const channel = options.store !== "memory" && globalThis.BroadcastChannel
       ? new BroadcastChannel(`samekey:${scope}`)

@@ -30,6 +30,11 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** What a request to IndexedDB brings; and the end of a transaction, as durable as was asked for. */
+export const settled: <T>(request: IDBRequest<T>) => Promise<T> = store.settled;
+export const complete: (transaction: IDBTransaction) => Promise<void> = store.complete;
+/** A `Storage` that forgets. */
+export const memory: () => Storage = store.memory;
 export const told: (row: object) => Row = store.told;
 export const open: (kind: string, name: string) => Promise<Store> = store.open;
 

@@ -24,9 +24,17 @@ const PATIENT_TRIES = 10;
 const PATIENCE = 3_000;
 
 // As Rust counts them.
-const [UNAVAILABLE, FULL, TOO_NEW, OPEN_ELSEWHERE] = [0, 1, 2, 3];
-const [NONE, RELOAD, PROCESS, DEVICE] = [0, 1, 2, 3];
-const [DEAD, SILENT, ALIVE] = [0, 1, 2];
+const UNAVAILABLE = 0;
+const FULL = 1;
+const TOO_NEW = 2;
+const OPEN_ELSEWHERE = 3;
+const NONE = 0;
+const RELOAD = 1;
+const PROCESS = 2;
+const DEVICE = 3;
+const DEAD = 0;
+const SILENT = 1;
+const ALIVE = 2;
 
 /** What the browser said, what it means, and what to do. */
 function refused(what, error) {
@@ -53,10 +61,16 @@ const take = (name) =>
     locks().request(name, { ifAvailable: true }, granted).catch(reject);
   });
 
-const settled = (request) =>
+export const settled = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
+  });
+
+export const complete = (tx) =>
+  new Promise((resolve, reject) => {
+    tx.oncomplete = resolve;
+    tx.onabort = () => reject(tx.error);
   });
 
 /** A row as Rust reads it. */
@@ -216,12 +230,10 @@ class Database extends Store {
         tx = begin();
       }
       const store = (name) => tx.objectStore(name);
-      return await new Promise((resolve, reject) => {
-        let result;
-        tx.oncomplete = () => resolve(result);
-        tx.onabort = () => reject(tx.error);
-        work({ entries: store("entries"), owners: store("owners") }, (done) => (result = done), tx);
-      });
+      let result;
+      work({ entries: store("entries"), owners: store("owners") }, (done) => (result = done), tx);
+      await complete(tx);
+      return result;
     } catch (error) {
       throw refused("the journal did not answer", error);
     }
@@ -380,18 +392,19 @@ class Items extends Store {
   }
 }
 
-/** The parts of `Storage` that are used, for a journal that forgets. */
-class Memory {
-  getItem(item) {
-    return this[item] ?? null;
-  }
-  setItem(item, value) {
-    this[item] = value;
-  }
-  removeItem(item) {
-    delete this[item];
-  }
-}
+/** The parts of `Storage` that are used, for a journal that forgets: its items are its own members. */
+export const memory = () =>
+  Object.create({
+    getItem(item) {
+      return this[item] ?? null;
+    },
+    setItem(item, value) {
+      this[item] = value;
+    },
+    removeItem(item) {
+      delete this[item];
+    },
+  });
 
 /** Journals in localStorage that this page has open, each under one lock. */
 const shelves = new Map();
@@ -413,7 +426,7 @@ async function shelf(name) {
 
 const openers = {
   async memory(name) {
-    return new Items(new Memory(), name, NONE);
+    return new Items(memory(), name, NONE);
   },
 
   async indexeddb(name) {

@@ -9,6 +9,9 @@ const SWAP: u32 = 2;
 const EXCHANGE: u32 = 5;
 const DONE: u32 = 6;
 const FAILED: u32 = 7;
+const INVALID_REQUEST: f64 = 0.0;
+const INVALID_CONFIGURATION: f64 = 1.0;
+const JOURNAL: f64 = 2.0;
 
 /// Asks as the script does; the answer without its first value, which says whether it is a refusal.
 fn ask(what: u32, client: usize, about: impl FnOnce(&mut Pack)) -> Result<Vec<u8>, Vec<u8>> {
@@ -255,7 +258,7 @@ fn a_store_in_trouble_is_told_with_what_is_known_of_the_operation() {
     let wants = Wants::read(&answer.unwrap(), false).1;
     assert_eq!(wants.what, FAILED);
     let mut trouble = Values::new(&wants.values);
-    assert_eq!((trouble.text(), trouble.text()), ("journal", "full"));
+    assert_eq!((trouble.number(), trouble.text()), (JOURNAL, "full"));
     assert!(trouble.text().starts_with("no room (reference "));
 }
 
@@ -294,9 +297,9 @@ fn ask_as(owner: [u8; 16], client: usize) -> Vec<u8> {
 fn mistakes_are_refused_with_their_kind() {
     let stage = Stage::new();
     let refusal = begin(stage.client, "").unwrap_err();
-    assert_eq!(Values::new(&refusal).text(), "invalid-request");
+    assert_eq!(Values::new(&refusal).number(), INVALID_REQUEST);
     let refusal = ask(7, stage.client, |asked| asked.text("no reference")).unwrap_err();
-    assert_eq!(Values::new(&refusal).text(), "invalid-configuration");
+    assert_eq!(Values::new(&refusal).number(), INVALID_CONFIGURATION);
 }
 
 #[test]

@@ -165,7 +165,7 @@ fn digits(value: &str) -> Option<u64> {
         }
         // Longer than anybody waits; it need not grow any further.
         let before: u64 = number.unwrap_or(0);
-        number = Some(if before > u64::MAX / 100 {
+        number = Some(if before >= u64::MAX / 10 {
             u64::MAX
         } else {
             before * 10 + u64::from(byte - b'0')

@@ -444,7 +444,7 @@ impl Machine {
                 ended_at: tick.now.wall,
                 took: tick.now.since(self.run.sent_at),
                 status,
-                reason: verdict.reason.into_owned().into(),
+                reason: verdict.reason.into(),
             });
             self.run.in_doubt |= verdict.applied == Applied::Maybe;
         }

@@ -298,11 +298,60 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
+/// A text in which each `%` stands for the next of the fillers.
+pub(crate) fn filled(template: &str, fillers: &[&str]) -> String {
+    let mut fillers = fillers.iter();
+    let (mut text, mut rest) = (String::new(), template);
+    while let Some((before, after)) = around(rest, b'%') {
+        text.push_str(before);
+        text.push_str(fillers.next().copied().unwrap_or_default());
+        rest = after;
+    }
+    text.push_str(rest);
+    text
+}
+
+/// The parts of a text between marks.
+pub(crate) fn parts(text: &str, mark: u8) -> Parts<'_> {
+    Parts {
+        rest: Some(text),
+        mark,
+    }
+}
+
+pub(crate) struct Parts<'a> {
+    rest: Option<&'a str>,
+    mark: u8,
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.rest?;
+        let (part, after) = match around(rest, self.mark) {
+            Some((part, after)) => (part, Some(after)),
+            None => (rest, None),
+        };
+        self.rest = after;
+        Some(part)
+    }
+}
+
+pub(crate) fn place_in(bytes: &[u8], part: &str) -> Option<usize> {
+    let mut places = bytes.windows(part.len().max(1));
+    places.position(|window| window == part.as_bytes())
+}
+
+/// Whether a word stands in a list of words, each between two spaces.
+pub(crate) fn is_among(list: &str, word: &str) -> bool {
+    place_of(list, &[" ", word, " "].concat()).is_some()
+}
+
 /// Where `part` begins in `text`. The standard library's search is quicker, and larger than all else
 /// that a page downloads of this file.
 pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
-    let mut places = text.as_bytes().windows(part.len().max(1));
-    places.position(|window| window == part.as_bytes())
+    place_in(text.as_bytes(), part)
 }
 
 /// What stands before the first of these marks.

@@ -6,7 +6,7 @@
 //! the first retries, where most of them end.
 
 use super::Policy;
-use backon::{BackoffBuilder, ExponentialBuilder};
+use crate::time::nanos;
 use std::time::Duration;
 
 /// After this many doublings every limit has reached any cap; asking further is a waste.
@@ -48,28 +48,57 @@ pub fn delay(policy: &Policy, retry: u32, roll: u64) -> Duration {
 fn limit(policy: &Policy, retry: u32) -> Duration {
     let cap = policy.cap.min(LONGEST);
     let base = policy.base.min(cap);
-    let nth = retry.saturating_sub(1).min(FAR) as usize;
-    // The schedule counts in single precision; a factor beyond 2^16 reaches every cap at once.
+    // Beyond 2^16 every cap is reached at once.
     let factor = u16::try_from(policy.factor.max(1)).unwrap_or(u16::MAX);
     if factor == 1 {
         // Nothing grows, and single precision would only blur it.
         return base;
     }
+    schedule(base, cap, factor, retry.saturating_sub(1).min(FAR))
+}
+
+/// What `base` has grown to after so many retries.
+#[cfg(feature = "native")]
+fn schedule(base: Duration, cap: Duration, factor: u16, grown: u32) -> Duration {
+    use backon::{BackoffBuilder, ExponentialBuilder};
     ExponentialBuilder::new()
         .with_min_delay(base)
         .with_max_delay(cap)
         .with_factor(f32::from(factor))
         .without_max_times()
         .build()
-        .nth(nth)
+        .nth(grown as usize)
         .map_or(cap, |limit| limit.clamp(base, cap))
 }
 
+/// The same in whole numbers: what a page downloads holds no other arithmetic. A test holds it
+/// against the schedule above.
+#[cfg(any(test, not(feature = "native")))]
+mod whole {
+    use super::{Duration, nanos};
+
+    pub(super) fn schedule(base: Duration, cap: Duration, factor: u16, grown: u32) -> Duration {
+        let (mut limit, cap, factor) = (nanos(base), nanos(cap), u64::from(factor));
+        for _ in 0..grown {
+            limit = if limit > cap / factor {
+                cap
+            } else {
+                limit * factor
+            };
+        }
+        Duration::from_nanos(limit)
+    }
+}
+
+#[cfg(not(feature = "native"))]
+use whole::schedule;
+
 /// The part of `whole` that a roll stands for: none of it at 0, all of it at the highest.
 pub(super) fn share(whole: Duration, roll: u64) -> Duration {
-    let nanos = u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX);
-    let part = (u128::from(nanos) * (u128::from(roll) + 1)) >> 64;
-    Duration::from_nanos(u64::try_from(part).unwrap_or(u64::MAX))
+    // A die with 2^32 sides is fine enough, and no product leaves 64 bits.
+    let (nanos, sides) = (nanos(whole), (roll >> 32) + 1);
+    let (high, low) = (nanos >> 32, nanos & 0xffff_ffff);
+    Duration::from_nanos(high * sides + ((low * sides) >> 32))
 }
 
 #[cfg(test)]
@@ -140,6 +169,17 @@ mod tests {
             prop_assert!(wait <= policy.cap);
             prop_assert!(wait <= LONGEST);
             prop_assert!(wait >= policy.floor.min(limit(&policy, retry)));
+        }
+
+        #[cfg(feature = "native")]
+        #[test]
+        fn whole_numbers_make_the_same_schedule(
+            base in 1u64..100_000, cap in 1u64..10_000_000, factor in 2u16..20, grown in 0u32..70,
+        ) {
+            let (base, cap) = (Duration::from_millis(base.min(cap)), Duration::from_millis(cap));
+            let whole = whole::schedule(base, cap, factor, grown);
+            let single = schedule(base, cap, factor, grown);
+            prop_assert!(whole.abs_diff(single) <= whole / 10_000, "{:?} {:?}", whole, single);
         }
 
         #[test]

@@ -163,8 +163,13 @@ fn digits(value: &str) -> Option<u64> {
         if !byte.is_ascii_digit() {
             return None;
         }
-        let tens = number.unwrap_or(0u64).saturating_mul(10);
-        number = Some(tens.saturating_add(u64::from(byte - b'0')));
+        // Longer than anybody waits; it need not grow any further.
+        let before: u64 = number.unwrap_or(0);
+        number = Some(if before >= u64::MAX / 10 {
+            u64::MAX
+        } else {
+            before * 10 + u64::from(byte - b'0')
+        });
     }
     number
 }

@@ -475,7 +475,7 @@ impl Drive {
                         Some(permit.body()),
                         timeout,
                     );
-                    leaving.number(permit.not_after().as_micros() as f64 / 1000.0);
+                    leaving.number(permit.not_after().as_secs_f64() * 1000.0);
                     lines(leaving, &mut permit.headers());
                     return self.leave(step, url, true);
                 }

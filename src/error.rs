@@ -219,6 +219,34 @@ impl From<JournalError> for Error {
     }
 }
 
+/// All that is wrong with what was given: it is told at once.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(String);
+
+impl Problems {
+    pub(crate) fn add(&mut self, problem: &str) {
+        if !self.0.is_empty() {
+            self.0.push_str("; ");
+        }
+        self.0.push_str(problem);
+    }
+
+    pub(crate) fn add_all(&mut self, problems: &[String]) {
+        problems.iter().for_each(|problem| self.add(problem));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn told(self, kind: ErrorKind) -> Result<(), Error> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(kind, self.0)),
+        }
+    }
+}
+
 /// What happened, then what to do.
 fn explain(reason: Reason) -> &'static str {
     match reason {

@@ -1,7 +1,7 @@
 //! What a client was told: plain values, the same for a program's client and for a page's.
 
 use crate::entry::{Entry, Scope};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Problems};
 use crate::machine::may_have_left;
 use crate::message::{Origin, place_of, quoted};
 use crate::profile::Profile;
@@ -75,25 +75,25 @@ impl Settings {
         principal: Option<&str>,
         origins: &mut dyn Iterator<Item = &str>,
     ) -> Result<(), Error> {
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         match Scope::new(application, principal) {
             Ok(scope) => self.scope = scope,
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.add(&problem),
         }
         for origin in origins {
             match Origin::of(origin) {
                 Ok(origin) => self.origins.push(origin),
-                Err(invalid) => problems.push(invalid.0),
+                Err(invalid) => problems.add(&invalid.0),
             }
         }
         if self.profiles.is_empty() {
             self.profiles.push(Profile::default());
         }
         let windows = || self.profiles.iter().map(Profile::window);
-        problems.extend(self.policy.problems(windows().min().unwrap_or(DAY)));
+        problems.add_all(&self.policy.problems(windows().min().unwrap_or(DAY)));
         let longest = windows().max().unwrap_or(DAY);
         if self.settled_for < longest {
-            problems.push(format!(
+            problems.add(&format!(
                 "settled entries are kept for {}, which is shorter than the window of {}: keep them \
                  longer",
                 spoken(self.settled_for),
@@ -102,22 +102,16 @@ impl Settings {
         }
         #[cfg(feature = "sealing")]
         if self.body == Body::Sealed && !self.keeper.has_key() {
-            problems.push("Body::Sealed needs a key: give one with `seal_with`".into());
+            problems.add("Body::Sealed needs a key: give one with `seal_with`");
         }
         for name in &self.kept_headers {
             if is_credential(name) {
-                problems.push(format!(
+                problems.add(&format!(
                     "the header {name} is a credential and must not be kept; use `credentials`"
                 ));
             }
         }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::InvalidConfiguration,
-            problems.join("; "),
-        ))
+        problems.told(ErrorKind::InvalidConfiguration)
     }
 
     pub(super) fn profile(&self, name: &str) -> Option<Profile> {

@@ -118,7 +118,7 @@ impl OperationBuilder {
             Err(error) => {
                 self.draft
                     .problems
-                    .push(format!("the body cannot be written as JSON: {error}"));
+                    .add(&format!("the body cannot be written as JSON: {error}"));
                 self
             }
         }
@@ -149,7 +149,7 @@ impl OperationBuilder {
     pub fn fingerprint_over<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
         match sorted_json(value) {
             Ok(bytes) => self.draft.identity = Some(bytes),
-            Err(error) => self.draft.problems.push(format!(
+            Err(error) => self.draft.problems.add(&format!(
                 "what identifies the request cannot be written as JSON: {error}"
             )),
         }

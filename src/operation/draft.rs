@@ -4,7 +4,7 @@
 use crate::client::{Settings, is_credential, is_framing};
 use crate::clock::Dice;
 use crate::entry::{Entry, Frozen, Kept, Owner, Progress, WindowSource};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Problems};
 use crate::fingerprint::Fingerprint;
 use crate::journal::{Damaged, Tombstone};
 use crate::key::Key;
@@ -42,14 +42,14 @@ pub(crate) struct Draft {
     pub(crate) keep: Option<Body>,
     pub(crate) keyed: bool,
     pub(crate) complete: Complete,
-    pub(crate) problems: Vec<String>,
+    pub(crate) problems: Problems,
 }
 
 impl Draft {
     pub(crate) fn new(settings: &Settings, intent: &str) -> Draft {
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         if intent.is_empty() || intent.len() > MAX_INTENT || intent.chars().any(char::is_control) {
-            problems.push(format!(
+            problems.add(&format!(
                 "the intent must be 1 to {MAX_INTENT} bytes without control characters"
             ));
         }
@@ -82,7 +82,7 @@ impl Draft {
         match Method::parse(method) {
             Ok(method) => self.request(method, url),
             Err(invalid) => {
-                self.problems.push(invalid.0);
+                self.problems.add(&invalid.0);
                 self.url = url.into();
             }
         }
@@ -90,7 +90,7 @@ impl Draft {
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
         if let Err(invalid) = self.headers.push(name, value) {
-            self.problems.push(invalid.0);
+            self.problems.add(&invalid.0);
         }
     }
 
@@ -104,14 +104,14 @@ impl Draft {
     pub(crate) fn adopt_key(&mut self, inbound: &str) {
         match Key::adopt(inbound) {
             Ok(key) => self.adopted = Some(key),
-            Err(invalid) => self.problems.push(invalid.0),
+            Err(invalid) => self.problems.add(&invalid.0),
         }
     }
 
     pub(crate) fn complete_with_header(&mut self, name: &str) {
         match Headers::new().push(name, "x") {
             Ok(()) => self.complete = Complete::Header(name.to_ascii_lowercase().into()),
-            Err(invalid) => self.problems.push(invalid.0),
+            Err(invalid) => self.problems.add(&invalid.0),
         }
     }
 
@@ -169,7 +169,7 @@ impl Draft {
         let window = self.effective_window();
         let problems = &mut self.problems;
         if self.method.is_none() && problems.is_empty() {
-            problems.push("no request was given; name its method and URL".into());
+            problems.add("no request was given; name its method and URL");
         }
         for (name, _) in self.headers.iter() {
             let why = if is_credential(name) {
@@ -183,20 +183,22 @@ impl Draft {
             } else {
                 continue;
             };
-            problems.push(["the header ", name, " ", why].concat());
+            problems.add(&["the header ", name, " ", why].concat());
         }
-        problems.extend(self.profile.check_headers(&self.headers).err().map(|e| e.0));
+        if let Err(invalid) = self.profile.check_headers(&self.headers) {
+            problems.add(&invalid.0);
+        }
         if self.body.len() > MAX_BODY {
-            problems.push(format!(
+            problems.add(&format!(
                 "the body has {} bytes; a journal takes {MAX_BODY}: upload it elsewhere and send a \
                  link",
                 self.body.len()
             ));
         }
-        problems.extend(settings.policy.problems(window));
+        problems.add_all(&settings.policy.problems(window));
         let name = self.profile.name();
         if !settings.knows_profile(name) {
-            problems.push(format!(
+            problems.add(&format!(
                 "the client does not know the profile {name}, so a later run could not resume this; \
                  give it that profile"
             ));
@@ -206,12 +208,9 @@ impl Draft {
             && self.profile.knows_keys()
             && !self.profile.methods().contains(&method)
         {
-            problems.push(format!("{name} takes no key with {method}"));
+            problems.add(&format!("{name} takes no key with {method}"));
         }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(invalid(problems.join("; ")))
+        take(problems).told(ErrorKind::InvalidRequest)
     }
 
     /// The entry to make durable, which takes over what it can, and the exact body.

@@ -133,8 +133,9 @@ impl Keeper {
             #[cfg(not(feature = "sealing"))]
             Kept::Sealed(_) => {
                 let _ = (entry, part);
-                Err(locked(
-                    "this build has no sealing; enable the feature `sealing`",
+                Err(Error::new(
+                    ErrorKind::Locked,
+                    "the entry is sealed, and this build has no sealing; nothing was sent and nothing is lost",
                 ))
             }
             _ => Ok(None),
@@ -185,6 +186,7 @@ impl Keeper {
     }
 }
 
+#[cfg(feature = "sealing")]
 fn locked(why: &str) -> Error {
     Error::new(
         ErrorKind::Locked,

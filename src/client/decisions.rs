@@ -4,6 +4,7 @@
 use crate::clock::Dice;
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Phase, Progress, Scope};
 use crate::error::{Error, ErrorKind};
+use crate::journal;
 use crate::key::Key;
 use crate::machine::{self, End, Machine};
 use crate::message::Content;
@@ -70,15 +71,9 @@ pub(crate) fn not_one(found: usize, scope: &Scope) -> Error {
 }
 
 /// An entry that is there and cannot be read.
-pub(crate) fn distrusted(damage: DecodeError) -> Error {
-    Error::new(
-        ErrorKind::Damaged,
-        format!(
-            "the journal's entry cannot be trusted: {damage}. Nothing was sent now, and nothing \
-             is deleted; find the operation on the server by its reference"
-        ),
-    )
-    .after(0, true)
+pub(crate) fn distrusted(slot: u64, damage: DecodeError) -> Error {
+    let (_, message) = journal::unreadable(slot, damage);
+    Error::new(ErrorKind::Damaged, message).after(0, true)
 }
 
 pub(crate) fn ended(phase: Phase) -> Error {

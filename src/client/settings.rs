@@ -68,14 +68,28 @@ impl Settings {
         KEPT_HEADERS.contains(&name) || self.kept_headers.iter().any(|kept| **kept == *name)
     }
 
-    /// Names every mistake at once, in these settings and in what they still lack.
+    /// What is wrong with how long settled entries are kept.
+    pub(crate) fn check_retention(&self, problems: &mut Problems) {
+        let longest = self.profiles.iter().map(Profile::window).max();
+        let longest = longest.unwrap_or(DAY);
+        if self.settled_for < longest {
+            problems.add(&format!(
+                "settled entries are kept for {}, which is shorter than the window of {}: keep them \
+                 longer",
+                spoken(self.settled_for),
+                spoken(longest)
+            ));
+        }
+    }
+
+    /// Names every mistake at once, in these settings and in what they still lack, besides those found before.
     pub(crate) fn settle(
         &mut self,
         application: &str,
         principal: Option<&str>,
         origins: &mut dyn Iterator<Item = &str>,
+        mut problems: Problems,
     ) -> Result<(), Error> {
-        let mut problems = Problems::default();
         match Scope::new(application, principal) {
             Ok(scope) => self.scope = scope,
             Err(problem) => problems.add(&problem),
@@ -89,17 +103,8 @@ impl Settings {
         if self.profiles.is_empty() {
             self.profiles.push(Profile::default());
         }
-        let windows = || self.profiles.iter().map(Profile::window);
-        problems.add_all(&self.policy.problems(windows().min().unwrap_or(DAY)));
-        let longest = windows().max().unwrap_or(DAY);
-        if self.settled_for < longest {
-            problems.add(&format!(
-                "settled entries are kept for {}, which is shorter than the window of {}: keep them \
-                 longer",
-                spoken(self.settled_for),
-                spoken(longest)
-            ));
-        }
+        let shortest = self.profiles.iter().map(Profile::window).min();
+        problems.add_all(&self.policy.problems(shortest.unwrap_or(DAY)));
         #[cfg(feature = "sealing")]
         if self.body == Body::Sealed && !self.keeper.has_key() {
             problems.add("Body::Sealed needs a key: give one with `seal_with`");

@@ -181,6 +181,13 @@ impl OperationBuilder {
 
     /// How this server speaks the contract, if not as the client's default.
     pub fn profile(mut self, profile: Profile) -> Self {
+        let name = profile.name();
+        if !self.client.0.knows_profile(name) {
+            self.draft.problems.add(&format!(
+                "the client does not know the profile {name}, so a later run could not resume this; \
+                 give it that profile"
+            ));
+        }
         self.draft.profile = profile;
         self
     }

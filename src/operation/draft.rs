@@ -197,12 +197,6 @@ impl Draft {
         }
         problems.add_all(&settings.policy.problems(window));
         let name = self.profile.name();
-        if !settings.knows_profile(name) {
-            problems.add(&format!(
-                "the client does not know the profile {name}, so a later run could not resume this; \
-                 give it that profile"
-            ));
-        }
         // With PUT and DELETE a key is the caller's own wish.
         if let (Some(method @ (Method::Post | Method::Patch)), true) = (self.method, self.keyed)
             && self.profile.knows_keys()

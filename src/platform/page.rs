@@ -11,7 +11,7 @@ mod told;
 use crate::client::{Ages, Settings, decisions};
 use crate::clock::{Dice, Furthest};
 use crate::entry::{DecodeError, Entry, Flush, Frozen, Kept, Owner, Progress};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Problems};
 use crate::journal::row::{self, Due, Row};
 use crate::journal::{self, Expected, JournalErrorKind, Retention, Tombstone, not_settled};
 use crate::key::{InvalidReference, Reference};
@@ -274,7 +274,8 @@ fn opened(values: &mut Values<'_>) -> Result<Page, Error> {
     }
     let proves = values.flag();
     policy(&mut settings.policy, values);
-    settings.settle(application, principal, &mut origins)?;
+    let problems = Problems::default();
+    settings.settle(application, principal, &mut origins, problems)?;
     Ok(Page {
         settings,
         proves,
@@ -410,9 +411,12 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
     );
     let row = Row::read(values);
     let entry = row.entry();
-    let mut entry = entry.map_err(|damage| match row.reference() {
-        Some(reference) => decisions::distrusted(damage).about(reference),
-        None => decisions::distrusted(damage),
+    let mut entry = entry.map_err(|damage| {
+        let error = decisions::distrusted(row.slot, damage);
+        match row.reference() {
+            Some(reference) => error.about(reference),
+            None => error,
+        }
     })?;
     let progress = &entry.progress;
     let held = held == Some(progress.revision as f64);

@@ -251,36 +251,36 @@ impl Problems {
 fn explain(reason: Reason) -> &'static str {
     match reason {
         Reason::Exhausted => {
-            "not known yet: the attempts are spent, and one of them may have been applied; resume \
-             later, it goes on under the same key"
+            "not known yet: the attempts are spent, and one may have been applied; resume later, \
+             it goes on under the same key"
         }
         Reason::WindowClosed => {
             "not known: the server may have forgotten the key by now, so sending again could act \
-             twice; find out on the server by the reference, then settle it by hand"
+             twice; find out by the reference, then settle it by hand"
         }
         Reason::KeyMismatch => {
-            "the server says that this key was used with another request; look at what it holds under \
-             this reference, then settle it by hand"
+            "the server says that this key was used with another request; find out by the \
+             reference, then settle it by hand"
         }
         Reason::RefusedAfterDoubt => {
-            "not known: this attempt was refused, but an earlier one may have been applied; find out by \
-             the reference, or resume once the refusal's cause is gone"
+            "not known: this attempt was refused, but an earlier one may have been applied; find \
+             out by the reference, or mend the cause, then resume"
         }
         Reason::FinalErrorReplayed => {
-            "not known: the server keeps replaying a stored error, and what happened before it failed \
-             only the server knows; find out by the reference"
+            "not known: the server keeps replaying a stored error, and only it knows what \
+             happened before; find out by the reference"
         }
         Reason::UnexpectedBody => {
             "not known: the answer does not look like the API's, perhaps a gateway or a portal spoke; \
              check the network, then resume"
         }
         Reason::CrossOriginRedirect => {
-            "the server redirects to another origin, which may not see the key; correct the URL, and \
-             find out by the reference whether anything happened"
+            "the server redirects to another origin, which may not see the key; correct the URL, \
+             and find out by the reference"
         }
         Reason::Redirected => {
-            "the server redirects in a way that cannot be followed with the same request; correct the \
-             URL, and find out by the reference whether anything happened"
+            "the server redirects in a way that cannot be followed with the same request; correct \
+             the URL, and find out by the reference"
         }
         Reason::Protocol => "the answer has no meaning for this request; find out by the reference",
         Reason::PollLost => {
@@ -291,8 +291,7 @@ fn explain(reason: Reason) -> &'static str {
             "the server accepted the request and reports that the work failed; see its answer"
         }
         Reason::Throttled => {
-            "the server takes the requests for abuse and asks to stop; talk to its operator, then \
-             resume"
+            "the server takes the requests for abuse; talk to its operator, then resume"
         }
         Reason::Cancelled => {
             "it was cancelled, but may have been applied before; find out by the reference, then settle \
@@ -310,7 +309,7 @@ fn explain(reason: Reason) -> &'static str {
              server, then settle it by hand"
         }
         Reason::AlreadyDone => {
-            "the server says that this was done before, but not with what result; find it by the \
+            "the server says that this was done before, but not with what result; find out by the \
              reference, then settle it by hand"
         }
     }

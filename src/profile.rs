@@ -35,7 +35,7 @@ pub use facts::{Fact, Sign, Standing};
 
 use crate::json::{self, NotAdded};
 use crate::key::{InvalidKey, Key};
-use crate::message::{Headers, InvalidMessage, Method, Response, place_of, without_query};
+use crate::message::{Headers, InvalidMessage, Method, Response, filled, place_of, without_query};
 use crate::retry::retry_after;
 use crate::time::Timestamp;
 use std::borrow::Cow;
@@ -321,8 +321,9 @@ impl Profile {
         let own = self.key_header().map(str::to_ascii_lowercase);
         for name in own.iter().map(String::as_str).chain(["idempotency-key"]) {
             if headers.get(name).is_some() {
-                return Err(InvalidMessage(format!(
-                    "the header {name} is samekey's to set; remove it, or adopt its value as the key"
+                return Err(InvalidMessage(filled(
+                    "the header % is samekey's to set; remove it, or adopt its value as the key",
+                    &[name],
                 )));
             }
         }
@@ -355,12 +356,13 @@ impl Profile {
         };
         json::with_member(body, member, key.as_str()).map_err(|why| {
             InvalidMessage(match why {
-                NotAdded::Exists => format!(
-                    "the body has a member {member} already; leave it out, or adopt its value as the key"
+                NotAdded::Exists => filled(
+                    "the body has a member % already; leave it out, or adopt its value as the key",
+                    &[member],
                 ),
-                NotAdded::NotAnObject => format!(
-                    "{} takes the key inside the body, which has to be a JSON object",
-                    self.0.name
+                NotAdded::NotAnObject => filled(
+                    "% takes the key inside the body, which has to be a JSON object",
+                    &[&self.0.name],
                 ),
             })
         })
@@ -369,13 +371,18 @@ impl Profile {
     fn check_length(&self, key: &Key, longest: usize) -> Result<(), InvalidKey> {
         let (name, length) = (&self.0.name, key.as_str().len());
         if length > longest || length < self.0.shortest_key {
-            return Err(InvalidKey(format!(
-                "the key has {length} characters; {name} takes {} to {longest}",
-                self.0.shortest_key
+            return Err(InvalidKey(filled(
+                "the key has % characters; % takes % to %",
+                &[
+                    &length.to_string(),
+                    name,
+                    &self.0.shortest_key.to_string(),
+                    &longest.to_string(),
+                ],
             )));
         }
         if self.0.uuid_only && !key.is_uuid() {
-            return Err(InvalidKey(format!("{name} takes only UUIDs as keys")));
+            return Err(InvalidKey(filled("% takes only UUIDs as keys", &[name])));
         }
         Ok(())
     }

@@ -175,7 +175,6 @@ const fn marker(header: &'static str, always: bool) -> super::Marker {
 }
 
 /// All of it told to the builder, which writes the facts down.
-#[cfg(feature = "facts")]
 pub(super) fn said(name: &str) -> super::Builder {
     let told = TOLD.iter().find(|(known, _)| *known == name);
     let mut builder = Profile::builder(name.to_owned());
@@ -190,7 +189,6 @@ pub(super) fn said(name: &str) -> super::Builder {
     builder
 }
 
-#[cfg(feature = "facts")]
 impl Say {
     fn to(self, mut builder: super::Builder) -> super::Builder {
         match self {

@@ -25,8 +25,10 @@ pub(super) fn kept(rules: Rules, facts: Vec<Fact>) -> &'static Rules {
 }
 
 /// What was said when these rules were built.
-#[cfg(feature = "facts")]
 pub(super) fn facts(rules: &'static Rules) -> &'static [Fact] {
+    if !cfg!(feature = "facts") {
+        return &[];
+    }
     let mut known = known();
     let same = |(theirs, _): &&Known| std::ptr::eq(*theirs, rules);
     if let Some((_, facts)) = known.iter().find(same) {
@@ -35,9 +37,4 @@ pub(super) fn facts(rules: &'static Rules) -> &'static [Fact] {
     let facts = super::builtin::said(&rules.name).facts.leak();
     known.push((rules, facts));
     facts
-}
-
-#[cfg(not(feature = "facts"))]
-pub(super) fn facts(_: &'static Rules) -> &'static [Fact] {
-    &[]
 }

@@ -1,5 +1,6 @@
 //! The key that every attempt of an action carries, and the reference that people read aloud.
 
+use crate::message::filled;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
@@ -45,9 +46,9 @@ impl Key {
             ));
         }
         if text.len() > MAX_KEY {
-            return Err(InvalidKey(format!(
-                "the key has {} characters; no server takes more than {MAX_KEY}",
-                text.len()
+            return Err(InvalidKey(filled(
+                "the key has % characters; no server takes more than 255",
+                &[&text.len().to_string()],
             )));
         }
         Ok(Key(text.into()))

@@ -44,12 +44,13 @@ impl Method {
             "PATCH" => Ok(Method::Patch),
             "PUT" => Ok(Method::Put),
             "DELETE" => Ok(Method::Delete),
-            safe @ ("GET" | "HEAD") => Err(InvalidMessage(format!(
-                "{safe} changes nothing on the server and needs no key; send it with any HTTP client"
+            safe @ ("GET" | "HEAD") => Err(InvalidMessage(filled(
+                "% changes nothing on the server and needs no key; send it with any HTTP client",
+                &[safe],
             ))),
-            other => Err(InvalidMessage(format!(
-                "the method {} is not one of POST, PATCH, PUT, DELETE",
-                quoted(other)
+            other => Err(InvalidMessage(filled(
+                "the method % is not one of POST, PATCH, PUT, DELETE",
+                &[&quoted(other)],
             ))),
         }
     }
@@ -94,7 +95,7 @@ impl Headers {
     /// If the token cannot stand in a header.
     pub fn bearer(token: &str) -> Result<Self, InvalidMessage> {
         let mut headers = Headers::new();
-        headers.push("authorization", &format!("Bearer {token}"))?;
+        headers.push("authorization", &["Bearer ", token].concat())?;
         Ok(headers)
     }
 
@@ -106,14 +107,15 @@ impl Headers {
     pub fn push(&mut self, name: &str, value: &str) -> Result<(), InvalidMessage> {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         if name.is_empty() || !name.bytes().all(token) {
-            return Err(InvalidMessage(format!(
-                "{} is not a header name; use letters, digits and dashes",
-                quoted(name)
+            return Err(InvalidMessage(filled(
+                "% is not a header name; use letters, digits and dashes",
+                &[&quoted(name)],
             )));
         }
         if value.bytes().any(|b| (b < 0x20 && b != b'\t') || b == 0x7f) {
-            return Err(InvalidMessage(format!(
-                "the value of header {name} holds a control character (CR, LF or NUL); remove it"
+            return Err(InvalidMessage(filled(
+                "the value of header % holds a control character (CR, LF or NUL); remove it",
+                &[name],
             )));
         }
         let mut name: Box<str> = name.into();
@@ -208,20 +210,23 @@ impl Origin {
     /// Refuses what cannot be sent, and credentials inside the URL: they would end up in the
     /// journal.
     pub fn of(url: &str) -> Result<Origin, InvalidMessage> {
-        let refuse = |why: &str| InvalidMessage(format!("{} {why}", quoted(without_query(url))));
-        if let Some(bad) = url.chars().find(|c| !c.is_ascii_graphic()) {
-            let bad = quoted(bad.encode_utf8(&mut [0; 4]));
-            return Err(refuse(&format!("holds {bad}; percent-encode it")));
+        let refuse = |why: &str| InvalidMessage([&quoted(without_query(url)), " ", why].concat());
+        if let Some(at) = url.bytes().position(|b| !b.is_ascii_graphic()) {
+            let mut bad = url.get(at..).unwrap_or_default().chars();
+            let bad: String = bad.next().into_iter().collect();
+            return Err(refuse(&filled(
+                "holds %; percent-encode it",
+                &[&quoted(&bad)],
+            )));
         }
         let parts = place_of(url, "://").and_then(|at| Some((url.get(..at)?, url.get(at + 3..)?)));
         let Some((scheme, rest)) = parts else {
             return Err(refuse("is not an absolute URL; write https://host/path"));
         };
-        let https = match scheme.to_ascii_lowercase().as_str() {
-            "https" => true,
-            "http" => false,
-            _ => return Err(refuse("is neither http nor https")),
-        };
+        let https = scheme.eq_ignore_ascii_case("https");
+        if !https && !scheme.eq_ignore_ascii_case("http") {
+            return Err(refuse("is neither http nor https"));
+        }
         let authority = before(rest, b"/?#");
         if authority.bytes().any(|b| b == b'@') {
             return Err(InvalidMessage(
@@ -242,13 +247,29 @@ impl Origin {
                     80
                 }
             }
-            Some(text) => text.parse().map_err(|_| refuse("has an invalid port"))?,
+            Some(text) => match number(text).map(u16::try_from) {
+                Some(Ok(port)) => port,
+                _ => return Err(refuse("has an invalid port")),
+            },
         };
         Ok(Origin {
             https,
             host: host.to_ascii_lowercase().into(),
             port,
         })
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.https { "https" } else { "http" }
+    }
+
+    /// As people write it.
+    pub(crate) fn text(&self) -> String {
+        let port = match (self.https, self.port) {
+            (true, 443) | (false, 80) => String::new(),
+            (_, port) => [":", &port.to_string()].concat(),
+        };
+        [self.scheme(), "://", &self.host, &port].concat()
     }
 
     /// Whether it is `https`.
@@ -266,17 +287,7 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = if self.https {
-            ("https", 443)
-        } else {
-            ("http", 80)
-        };
-        write!(f, "{scheme}://{}", self.host)?;
-        if self.port == usual {
-            Ok(())
-        } else {
-            write!(f, ":{}", self.port)
-        }
+        f.write_str(&self.text())
     }
 }
 
@@ -348,6 +359,23 @@ pub(crate) fn is_among(list: &str, word: &str) -> bool {
     place_of(list, &[" ", word, " "].concat()).is_some()
 }
 
+/// A text of digits and nothing else, saturating.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    let mut number = None;
+    for byte in text.bytes() {
+        if !byte.is_ascii_digit() {
+            return None;
+        }
+        let before = number.unwrap_or(0);
+        number = Some(if before >= u64::MAX / 10 {
+            u64::MAX
+        } else {
+            before * 10 + u64::from(byte - b'0')
+        });
+    }
+    number
+}
+
 /// Where `part` begins in `text`. The standard library's search is quicker, and larger than all else
 /// that a page downloads of this file.
 pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
@@ -387,21 +415,18 @@ pub(crate) fn resolve(base: &str, location: &str) -> Result<String, InvalidMessa
     let absolute = if place_of(location, "://").is_some() {
         location.to_owned()
     } else if let Some(rest) = location.strip_prefix("//") {
-        format!(
-            "{}://{rest}",
-            if origin.is_https() { "https" } else { "http" }
-        )
+        [origin.scheme(), "://", rest].concat()
     } else if location.starts_with('/') {
-        format!("{origin}{location}")
+        [&origin.text(), location].concat()
     } else {
         let path = without_query(base);
         match around_last(path, b'/') {
-            _ if location.starts_with('?') || location.is_empty() => format!("{path}{location}"),
+            _ if location.starts_with('?') || location.is_empty() => [path, location].concat(),
             // The slashes before the host do not count.
             Some((folder, _)) if place_of(folder, "://").is_some() => {
-                format!("{folder}/{location}")
+                [folder, "/", location].concat()
             }
-            _ => format!("{path}/{location}"),
+            _ => [path, "/", location].concat(),
         }
     };
     Origin::of(&absolute)?;

@@ -77,9 +77,9 @@ fn nanos_in(duration: Duration, unit: u32) -> u64 {
 /// A duration as people say it.
 pub(crate) fn spoken(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {
-        format!("{} s", duration.as_secs())
+        [&duration.as_secs().to_string(), " s"].concat()
     } else {
-        format!("{} ms", millis(duration))
+        [&millis(duration).to_string(), " ms"].concat()
     }
 }
 

@@ -8,7 +8,7 @@
 mod date;
 
 use super::backoff::share;
-use crate::message::{Headers, around};
+use crate::message::{Headers, around, number};
 use crate::time::Timestamp;
 use date::date;
 use std::time::Duration;
@@ -45,13 +45,13 @@ pub fn hint(headers: &Headers, now: Timestamp) -> Option<Duration> {
 pub fn asked(headers: &Headers, now: Timestamp) -> Option<Duration> {
     let mut longest = None;
     for (name, value) in headers.iter() {
-        let number = digits(value);
+        let count = number(value);
         longest = longest.max(match name {
-            "retry-after" => match number {
+            "retry-after" => match count {
                 Some(seconds) => Some(Duration::from_secs(seconds)),
                 None => until(value, headers, now),
             },
-            "retry-after-ms" | "x-ms-retry-after-ms" => number.map(Duration::from_millis),
+            "retry-after-ms" | "x-ms-retry-after-ms" => count.map(Duration::from_millis),
             _ => None,
         });
     }
@@ -89,8 +89,8 @@ fn refill(item: &str) -> Option<Option<Duration>> {
         let (part, after) = divided(parameters, b';')?;
         let (name, value) = around(part, b'=').unwrap_or((part, ""));
         match name.trim_ascii() {
-            "r" => left = Some(digits(value)?),
-            "t" => reset = Some(Duration::from_secs(digits(value)?)),
+            "r" => left = Some(number(value)?),
+            "t" => reset = Some(Duration::from_secs(number(value)?)),
             _ => {}
         }
         rest = after;
@@ -154,24 +154,6 @@ pub(crate) fn until(value: &str, headers: &Headers, now: Timestamp) -> Option<Du
     } else {
         ahead.min(LONGEST_UNCORRECTED)
     })
-}
-
-/// Digits and nothing else; more than fit are as many as fit.
-fn digits(value: &str) -> Option<u64> {
-    let mut number = None;
-    for byte in value.bytes() {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        // Longer than anybody waits; it need not grow any further.
-        let before: u64 = number.unwrap_or(0);
-        number = Some(if before >= u64::MAX / 10 {
-            u64::MAX
-        } else {
-            before * 10 + u64::from(byte - b'0')
-        });
-    }
-    number
 }
 
 /// What stands before the first `mark` outside quotes, and what after it; nothing if a quote stays

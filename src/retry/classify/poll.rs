@@ -3,8 +3,8 @@
 use super::answer::{Answer, FRESH_CREDENTIALS, PARTIAL, STORED};
 use super::ruling::{Effect::*, Ruling, To::*};
 use super::{Applied, Context, Once, Reason, Verdict};
-use crate::json::{self, Scalar};
-use crate::message::{Content, Failure, FailureKind, Response, Sent, is_among};
+use crate::json;
+use crate::message::{Content, Failure, FailureKind, Response, Sent, is_among, parts};
 
 /// The verdict on an answer to a poll.
 ///
@@ -177,18 +177,18 @@ enum Progress {
 /// says to ask again: then the work is not finished, whatever it calls that.
 fn progress(response: &Response, to_ask_again: bool) -> Option<Progress> {
     let body = response.content.bytes()?;
-    match json::find(body, "done") {
-        Some(Scalar::Flag(false)) => return Some(Progress::Running),
-        Some(Scalar::Flag(true)) => {
-            let failed = ["error.code", "error.message", "error.status", "error"]
-                .iter()
-                .any(|path| json::find(body, path).is_some());
+    let done = json::find(body, "done").filter(|done| !done.quoted);
+    match done.as_ref().map(|done| done.text.as_str()) {
+        Some("false") => return Some(Progress::Running),
+        Some("true") => {
+            let mut places = parts("error.code|error.message|error.status|error", b'|');
+            let failed = places.any(|path| json::find(body, path).is_some());
             return failed.then_some(Progress::Failed);
         }
         _ => {}
     }
     let mut unknown = false;
-    for path in ["status", "state"] {
+    for path in parts("status|state", b'|') {
         let Some(text) = json::text(body, path) else {
             continue;
         };

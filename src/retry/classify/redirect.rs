@@ -73,7 +73,7 @@ pub(super) fn target(url: &str, location: &str) -> Target {
     };
     match (Origin::of(url), Origin::of(&absolute)) {
         (Ok(here), Ok(there)) if here == there => Target::SameOrigin(absolute),
-        (_, Ok(there)) => Target::Elsewhere(there.to_string()),
+        (_, Ok(there)) => Target::Elsewhere(there.text()),
         _ => Target::Nowhere,
     }
 }

@@ -3,6 +3,7 @@
 use crate::entry::{Phase, Progress};
 use crate::journal::{JournalError, JournalErrorKind};
 use crate::key::Reference;
+use crate::message::filled;
 use crate::retry::classify::Reason;
 use crate::time::Timestamp;
 use std::fmt;
@@ -119,9 +120,10 @@ impl Error {
 
     pub(crate) fn deferred(until: Timestamp, now: Timestamp) -> Error {
         let seconds = until.since(now).as_secs();
-        let message = format!(
-            "the server asked to be left alone for {seconds} s; the operation is parked until then and \
-             goes on under the same key"
+        let message = filled(
+            "the server asked to be left alone for % s; the operation is parked until then and goes \
+             on under the same key",
+            &[&seconds.to_string()],
         );
         Error::new(ErrorKind::Deferred(until), message)
     }
@@ -129,7 +131,7 @@ impl Error {
     /// Adds how the last attempt ended.
     pub(crate) fn because(mut self, progress: &Progress) -> Error {
         if let Some(last) = progress.recent.last() {
-            self.0.message = format!("{}; last: {}", self.0.message, last.reason);
+            self.0.message = [&*self.0.message, "; last: ", &last.reason].concat();
         }
         self
     }

@@ -45,14 +45,22 @@ impl Fingerprint {
     }
 }
 
-impl fmt::Display for Fingerprint {
+impl Fingerprint {
     /// The first eight bytes in hex: enough to see that two differ.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for byte in &self.0[..8] {
+            for digit in [byte / 16, byte % 16] {
+                text.extend(char::from_digit(digit.into(), 16));
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0[..8].iter().flat_map(|byte| [byte / 16, byte % 16]);
-        let text: String = digits
-            .filter_map(|digit| char::from_digit(digit.into(), 16))
-            .collect();
-        f.write_str(&text)
+        f.write_str(&self.text())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::journal;
 use crate::key::Key;
 use crate::machine::{self, End, Machine};
-use crate::message::Content;
+use crate::message::{Content, filled};
 use crate::operation::nonce;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
@@ -34,10 +34,10 @@ pub(crate) fn is_over(phase: Phase) -> bool {
 pub(crate) fn other_scope(entry: &Entry, mine: &Scope) -> Error {
     Error::new(
         ErrorKind::OtherScope,
-        format!(
-            "the operation belongs to {}, and this client acts for {mine}: the server would take it for \
-             a new action. Nothing was sent now",
-            entry.frozen.scope
+        filled(
+            "the operation belongs to %, and this client acts for %: the server would take it for a \
+             new action. Nothing was sent now",
+            &[entry.frozen.scope.as_str(), mine.as_str()],
         ),
     )
 }
@@ -59,13 +59,14 @@ pub(crate) fn gone() -> Error {
 /// A reference has `found` operations here, where one was wanted.
 pub(crate) fn not_one(found: usize, scope: &Scope) -> Error {
     if found == 0 {
-        let none = format!("the journal has no operation of {scope} with this reference");
-        return Error::new(ErrorKind::NotFound, none);
+        let none = "the journal has no operation of % with this reference";
+        return Error::new(ErrorKind::NotFound, filled(none, &[scope.as_str()]));
     }
     Error::new(
         ErrorKind::Ambiguous,
-        format!(
-            "{found} operations have this reference; `find` gives all of them, choose by the key"
+        filled(
+            "% operations have this reference; `find` gives all of them, choose by the key",
+            &[&found.to_string()],
         ),
     )
 }
@@ -77,7 +78,7 @@ pub(crate) fn distrusted(slot: u64, damage: DecodeError) -> Error {
 }
 
 pub(crate) fn ended(phase: Phase) -> Error {
-    let ended = format!("the operation has ended already: {phase}");
+    let ended = filled("the operation has ended already: %", &[phase.name()]);
     Error::new(ErrorKind::Ended(phase), ended)
 }
 
@@ -237,8 +238,8 @@ pub(crate) fn is_taken(frozen: &Frozen, name: &str) -> bool {
 }
 
 pub(crate) fn line_is_taken(name: &str) -> String {
-    format!(
-        "the credentials callback gave a line {name}, which the request has already; leave it \
-         out"
+    filled(
+        "the credentials callback gave a line %, which the request has already; leave it out",
+        &[name],
     )
 }

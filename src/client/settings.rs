@@ -3,7 +3,7 @@
 use crate::entry::{Entry, Scope};
 use crate::error::{Error, ErrorKind, Problems};
 use crate::machine::may_have_left;
-use crate::message::{Origin, place_of, quoted};
+use crate::message::{Origin, filled, place_of, quoted};
 use crate::profile::Profile;
 use crate::retry::Policy;
 use crate::seal::{Body, Keeper};
@@ -73,11 +73,9 @@ impl Settings {
         let longest = self.profiles.iter().map(Profile::window).max();
         let longest = longest.unwrap_or(DAY);
         if self.settled_for < longest {
-            problems.add(&format!(
-                "settled entries are kept for {}, which is shorter than the window of {}: keep them \
-                 longer",
-                spoken(self.settled_for),
-                spoken(longest)
+            problems.add(&filled(
+                "settled entries are kept for %, which is shorter than the window of %: keep them longer",
+                &[&spoken(self.settled_for), &spoken(longest)],
             ));
         }
     }
@@ -111,9 +109,8 @@ impl Settings {
         }
         for name in &self.kept_headers {
             if is_credential(name) {
-                problems.add(&format!(
-                    "the header {name} is a credential and must not be kept; use `credentials`"
-                ));
+                let secret = "the header % is a credential and must not be kept; use `credentials`";
+                problems.add(&filled(secret, &[name]));
             }
         }
         problems.told(ErrorKind::InvalidConfiguration)
@@ -136,10 +133,10 @@ impl Settings {
         self.profile(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidConfiguration,
-                format!(
-                    "the operation was begun with the profile {}, which this client does not \
-                     know; give it that profile",
-                    quoted(name)
+                filled(
+                    "the operation was begun with the profile %, which this client does not know; \
+                     give it that profile",
+                    &[&quoted(name)],
                 ),
             )
             .about(entry.reference())
@@ -156,8 +153,9 @@ impl Settings {
         }
         Err(Error::new(
             ErrorKind::OriginNotAllowed,
-            format!(
-                "{origin} is not among the origins that this client may send to; allow it first"
+            filled(
+                "% is not among the origins that this client may send to; allow it first",
+                &[&origin.text()],
             ),
         ))
     }

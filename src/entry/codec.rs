@@ -6,7 +6,7 @@
 use super::{Answer, Attempt, Expected, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
-use crate::message::{Headers, Method};
+use crate::message::{Headers, Method, filled};
 use crate::retry::classify::{Complete, Once, Reason, Replayed};
 use crate::time::{Timestamp, millis};
 use sha2::{Digest, Sha256};
@@ -19,17 +19,33 @@ const DIGEST: usize = 16;
 
 /// An entry that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
 #[non_exhaustive]
 pub enum DecodeError {
     /// Its bytes are not those that were written.
-    #[error("its digest does not fit: the stored bytes were altered or cut short")]
     Digest,
     /// A later release wrote it.
-    #[error("a newer samekey wrote it (format {0}, this one reads up to {FORMAT}); upgrade")]
     TooNew(u8),
     /// The digest fits, but the content makes no sense.
-    #[error("its content makes no sense: {0}")]
     Content(&'static str),
+}
+
+impl DecodeError {
+    pub(crate) fn text(self) -> String {
+        match self {
+            DecodeError::Digest => {
+                "its digest does not fit: the stored bytes were altered or cut short".into()
+            }
+            DecodeError::TooNew(format) => filled(
+                "a newer samekey wrote it (format %, this one reads up to %); upgrade",
+                &[
+                    &u64::from(format).to_string(),
+                    &u64::from(FORMAT).to_string(),
+                ],
+            ),
+            DecodeError::Content(what) => filled("its content makes no sense: %", &[what]),
+        }
+    }
 }
 
 impl fmt::Debug for DecodeError {

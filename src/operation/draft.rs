@@ -9,7 +9,7 @@ use crate::fingerprint::Fingerprint;
 use crate::journal::{Damaged, Tombstone};
 use crate::key::Key;
 use crate::machine::may_have_left;
-use crate::message::{Headers, Method, place_of};
+use crate::message::{Headers, Method, filled, place_of, without_query};
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
@@ -49,9 +49,7 @@ impl Draft {
     pub(crate) fn new(settings: &Settings, intent: &str) -> Draft {
         let mut problems = Problems::default();
         if intent.is_empty() || intent.len() > MAX_INTENT || intent.chars().any(char::is_control) {
-            problems.add(&format!(
-                "the intent must be 1 to {MAX_INTENT} bytes without control characters"
-            ));
+            problems.add("the intent must be 1 to 512 bytes without control characters");
         }
         Draft {
             intent: intent.into(),
@@ -189,11 +187,10 @@ impl Draft {
             problems.add(&invalid.0);
         }
         if self.body.len() > MAX_BODY {
-            problems.add(&format!(
-                "the body has {} bytes; a journal takes {MAX_BODY}: upload it elsewhere and send a \
-                 link",
-                self.body.len()
-            ));
+            let size = self.body.len().to_string();
+            let large =
+                "the body has % bytes; a journal takes 16 MiB: upload it elsewhere and send a link";
+            problems.add(&filled(large, &[&size]));
         }
         problems.add_all(&settings.policy.problems(window));
         let name = self.profile.name();
@@ -202,7 +199,7 @@ impl Draft {
             && self.profile.knows_keys()
             && !self.profile.methods().contains(&method)
         {
-            problems.add(&format!("{name} takes no key with {method}"));
+            problems.add(&filled("% takes no key with %", &[name, method.as_str()]));
         }
         take(problems).told(ErrorKind::InvalidRequest)
     }
@@ -290,21 +287,19 @@ pub(crate) fn nonce(dice: &dyn Dice) -> [u8; 32] {
 pub(crate) fn check_join(existing: &Entry, new: &Frozen, adopted: bool) -> Result<(), Error> {
     let old = &existing.frozen;
     let what = if old.fingerprint != new.fingerprint {
-        format!(
-            "the intent {} is taken by another request: {} {} {} there, {} {} {} here. Nothing \
-             was sent for this one; use another intent, or `repeat` for a deliberate repeat",
-            old.intent,
-            old.method,
-            crate::message::without_query(&old.url),
-            old.fingerprint,
-            new.method,
-            crate::message::without_query(&new.url),
-            new.fingerprint,
+        let [there, here] = [&**old, new].map(|frozen| {
+            let (method, url) = (frozen.method.as_str(), without_query(&frozen.url));
+            [method, " ", url, " ", &frozen.fingerprint.text()].concat()
+        });
+        filled(
+            "the intent % is taken by another request: % there, % here. Nothing was sent for this one; \
+             use another intent, or `repeat` for a deliberate repeat",
+            &[&old.intent, &there, &here],
         )
     } else if adopted && new.key != old.key {
-        format!(
-            "the intent {} was begun under another key than the one to adopt; nothing was sent",
-            old.intent
+        filled(
+            "the intent % was begun under another key than the one to adopt; nothing was sent",
+            &[&old.intent],
         )
     } else {
         return Ok(());
@@ -367,10 +362,10 @@ pub(crate) fn stored_body(frozen: &Frozen, keeper: &Keeper) -> Result<Arc<[u8]>,
 pub(crate) fn ended_long_ago(tombstone: &Tombstone) -> Error {
     Error::new(
         ErrorKind::Tombstone,
-        format!(
-            "the intent {} was used before and ended ({}); its answer is no longer kept and nothing \
+        filled(
+            "the intent % was used before and ended (%); its answer is no longer kept and nothing \
              was sent now. Use another intent for a new action",
-            tombstone.intent, tombstone.phase
+            &[&tombstone.intent, tombstone.phase.name()],
         ),
     )
     .about(tombstone.key.reference())
@@ -380,11 +375,11 @@ pub(crate) fn ended_long_ago(tombstone: &Tombstone) -> Error {
 pub(crate) fn unreadable(intent: &str, damaged: &Damaged) -> Error {
     let error = Error::new(
         ErrorKind::Damaged,
-        format!(
-            "the intent {intent} was begun before, as entry {}, which cannot be read: {}. Nothing \
-             was sent now, but it may have been then; keep the journal and find out from the server \
-             before doing it under another intent",
-            damaged.slot, damaged.error
+        filled(
+            "the intent % was begun before, as entry %, which cannot be read: %. Nothing was sent \
+             now, but it may have been then; keep the journal and find out from the server before \
+             doing it under another intent",
+            &[intent, &damaged.slot.to_string(), &damaged.error.text()],
         ),
     )
     .after(0, true);

@@ -386,7 +386,7 @@ fn view(values: &mut Values<'_>, told: &mut Pack) {
             let name = ["damaged-", &row.slot.to_string()].concat();
             told.text(reference.as_deref().unwrap_or(&name));
             told.text(if row.key.is_empty() { &name } else { row.key });
-            told.text(&damage.to_string());
+            told.text(&damage.text());
         }
     }
 }

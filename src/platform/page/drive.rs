@@ -518,7 +518,7 @@ impl Drive {
             && (origin == ride.origin || step.page.settings.origins.contains(&origin))
         {
             step.asked.number(f64::from(PROVE));
-            step.asked.text(&origin.to_string());
+            step.asked.text(&origin.text());
             step.asked.flag(std::mem::take(&mut ride.refresh));
             self.stage = Stage::Prove { attempt };
             return Ok(());

@@ -4,7 +4,7 @@
 //! core scans the text where it lies. The scanner is total: it never panics, never recurses deeper
 //! than [`DEEPEST`], and whatever it cannot read it reports as absent.
 
-use crate::message::{around, before, number, parts};
+use crate::text::{around, before, number, parts};
 
 /// How deeply values may nest before the scanner gives up on them.
 const DEEPEST: usize = 96;

@@ -1,6 +1,6 @@
 //! The key that every attempt of an action carries, and the reference that people read aloud.
 
-use crate::message::filled;
+use crate::text::filled;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 const FLOORS: &[&[&str]] = &[
     &["planted", "seam"],
     &["time"],
+    &["text"],
     &["json", "key"],
     &["message"],
     &["fingerprint", "profile", "retry"],
@@ -42,6 +43,7 @@ const PURE: &[&str] = &[
     "message",
     "profile",
     "retry",
+    "text",
     "time",
 ];
 const IMPURE_NAMES: &[&str] = &[

@@ -1,6 +1,6 @@
 //! The key that every attempt of an action carries, and the reference that people read aloud.
 
-use crate::text::filled;
+use crate::text::{digits, filled};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Key {
         if text.len() > MAX_KEY {
             return Err(InvalidKey(filled(
                 "the key has % characters; no server takes more than 255",
-                &[&text.len().to_string()],
+                &[&digits(text.len() as u64)],
             )));
         }
         Ok(Key(text.into()))
@@ -167,15 +167,22 @@ impl Reference {
     }
 }
 
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Reference {
+    /// As people read it.
+    pub(crate) fn text(&self) -> String {
         let mut text = self.digits();
         text.make_ascii_uppercase();
         text.push(self.check());
         for at in [12, 8, 4] {
             text.insert(at, '-');
         }
-        f.pad(&text)
+        text
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text())
     }
 }
 
@@ -225,19 +232,34 @@ fn hex_value(byte: u8) -> Option<u8> {
 
 /// A text that is not a reference, and what is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
 #[non_exhaustive]
 pub enum InvalidReference {
     /// A character that no reference holds.
-    #[error("the character {} does not occur in a reference; one looks like 7D3F-92AB-1C4E-7", .0.encode_utf8(&mut [0; 4]))]
     Character(char),
     /// Too short or too long.
-    #[error("a reference has 13 letters and digits, this has {0}; one looks like 7D3F-92AB-1C4E-7")]
     Length(usize),
     /// The check character does not fit: a slip of the pen.
-    #[error(
-        "the last character does not fit the rest: one of them was misread or two were swapped"
-    )]
     Check,
+}
+
+impl InvalidReference {
+    pub(crate) fn text(self) -> String {
+        match self {
+            InvalidReference::Character(c) => filled(
+                "the character % does not occur in a reference; one looks like 7D3F-92AB-1C4E-7",
+                &[c.encode_utf8(&mut [0; 4])],
+            ),
+            InvalidReference::Length(length) => filled(
+                "a reference has 13 letters and digits, this has %; one looks like 7D3F-92AB-1C4E-7",
+                &[&digits(length as u64)],
+            ),
+            InvalidReference::Check => {
+                "the last character does not fit the rest: one of them was misread or two were swapped"
+                    .into()
+            }
+        }
+    }
 }
 
 #[cfg(test)]

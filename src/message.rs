@@ -4,7 +4,8 @@
 //! the core does without them; the native transport converts at its edge.
 
 pub(crate) use crate::text::{
-    around, around_last, before, filled, is_among, number, parts, place_in, place_of, quoted,
+    around, around_last, before, digits, filled, is_among, number, parts, place_in, place_of,
+    quoted,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -270,7 +271,7 @@ impl Origin {
     pub(crate) fn text(&self) -> String {
         let port = match (self.https, self.port) {
             (true, 443) | (false, 80) => String::new(),
-            (_, port) => [":", &port.to_string()].concat(),
+            (_, port) => [":", &digits(port.into())].concat(),
         };
         [self.scheme(), "://", &self.host, &port].concat()
     }

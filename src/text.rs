@@ -23,6 +23,18 @@ pub(crate) fn filled(template: &str, fillers: &[&str]) -> String {
     text
 }
 
+/// A number in digits.
+pub(crate) fn digits(mut number: u64) -> String {
+    let mut text = String::new();
+    loop {
+        text.insert(0, char::from(b'0' + (number % 10) as u8));
+        number /= 10;
+        if number == 0 {
+            return text;
+        }
+    }
+}
+
 /// A text of digits and nothing else, saturating.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let mut number = None;

@@ -1,4 +1,5 @@
 import { SamekeyError } from "./errors.js";
+import { unpacked } from "./unpack.js";
 
 /** What the module is: one function of bytes, and its memory. */
 interface Module {
@@ -13,16 +14,16 @@ let rust: Module;
 
 /** Where the module is read from; Node reads a file. */
 export const source = {
-  async read(): Promise<BufferSource> {
-    const url = new URL("samekey_bg.wasm", import.meta.url);
+  async read(): Promise<Uint8Array> {
+    const url = new URL("samekey.wasm.lzma", import.meta.url);
     const answer = await fetch(url);
     if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
-    return answer.arrayBuffer();
+    return new Uint8Array(await answer.arrayBuffer());
   },
 };
 
 async function begin(): Promise<void> {
-  const { instance } = await WebAssembly.instantiate(await source.read());
+  const { instance } = await WebAssembly.instantiate(unpacked(await source.read()));
   rust = instance.exports as unknown as Module;
 }
 
@@ -30,7 +31,7 @@ async function begin(): Promise<void> {
 export function load(): Promise<void> {
   loading ??= begin().catch((error: unknown) => {
     loading = undefined;
-    const advice = "serve samekey_bg.wasm beside the script, and allow 'wasm-unsafe-eval' in a Content-Security-Policy";
+    const advice = "serve samekey.wasm.lzma beside the script, and allow 'wasm-unsafe-eval' in a Content-Security-Policy";
     throw new SamekeyError({ kind: "module", message: `the WebAssembly module cannot be loaded: ${error}; ${advice}` });
   });
   return loading;

@@ -58,8 +58,8 @@ pub(crate) fn report() -> Result<u64, String> {
     }
     let mut total = 0;
     println!("what a page downloads, in bytes: as it is, and after gzip -9");
-    for file in ["samekey_bg.wasm", "index.js"] {
-        let content = read(&web::package().join("dist").join(file))?;
+    for file in [web::MODULE, "dist/index.js"] {
+        let content = read(&web::package().join(file))?;
         let zipped = gzip(&content)?;
         println!("  {:>8}  {zipped:>8}  {file}", content.len());
         total += zipped;

@@ -49,6 +49,10 @@ const INNER: [&str; 39] = [
     "yield",
 ];
 
+/// The module as it runs, and as a page downloads it.
+const OPTIMISED: &str = "wasm/optimised.wasm";
+pub(crate) const MODULE: &str = "dist/samekey.wasm.lzma";
+
 /// Where the package is made.
 pub(crate) fn package() -> PathBuf {
     root().join("pkg")
@@ -88,7 +92,7 @@ pub(crate) fn run() -> Outcome {
     // No flags for features: wasm-opt reads them from the module, and with all of them it would
     // write one that no browser takes.
     // Rust puts nothing into the first kilobyte. The loops are made anew from scratch in between.
-    let mut optimise = vec!["wasm/samekey_bg.wasm", "-o", "dist/samekey_bg.wasm"];
+    let mut optimise = vec!["wasm/samekey_bg.wasm", "-o", OPTIMISED];
     optimise.extend([
         "--strip-target-features",
         "--low-memory-unused",
@@ -99,6 +103,9 @@ pub(crate) fn run() -> Outcome {
         "-Oz",
     ]);
     tool("wasm-opt", &optimise)?;
+    let arguments = [OPTIMISED, MODULE].map(|file| text(&package().join(file)));
+    let pack = ["run", "--quiet", "--package", "xtask-web", "--", "pack"];
+    sh(cargo(&pack).args(&arguments))?;
     tool("tsc", &["--project", "tsconfig.json"])?;
     let inner = format!("--mangle-props=^({})$", INNER.join("|"));
     let bundle = [

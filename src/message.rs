@@ -3,6 +3,7 @@
 //! The `http` and `url` crates would cost a checkout page more than the whole rest of samekey, so
 //! the core does without them; the native transport converts at its edge.
 
+use crate::text::decimal;
 pub(crate) use crate::text::{
     around, around_last, before, filled, is_among, number, parts, place_in, place_of, quoted,
 };
@@ -273,7 +274,7 @@ impl Origin {
     pub(crate) fn text(&self) -> String {
         let port = match (self.https, self.port) {
             (true, 443) | (false, 80) => String::new(),
-            (_, port) => [":", &port.to_string()].concat(),
+            (_, port) => [":", &decimal(port)].concat(),
         };
         [self.scheme(), "://", &self.host, &port].concat()
     }

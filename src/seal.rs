@@ -2,6 +2,7 @@
 
 use crate::entry::{Frozen, Kept};
 use crate::error::{Error, ErrorKind};
+use crate::text::decimal;
 use std::sync::Arc;
 
 /// What the journal keeps of a request's body and of its answer.
@@ -190,7 +191,12 @@ impl Keeper {
 fn locked(why: &str) -> Error {
     Error::new(
         ErrorKind::Locked,
-        format!("the entry cannot be opened: {why}; nothing was sent and nothing is lost"),
+        [
+            "the entry cannot be opened: ",
+            why,
+            "; nothing was sent and nothing is lost",
+        ]
+        .concat(),
     )
 }
 
@@ -208,7 +214,7 @@ fn bound_to(entry: &Frozen, part: Part) -> Vec<u8> {
         Part::Answer => "answer",
     };
     let mut aad = Vec::new();
-    let generation = entry.generation.to_string();
+    let generation = decimal(entry.generation);
     for field in [
         part,
         entry.key.as_str(),

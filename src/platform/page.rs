@@ -24,6 +24,7 @@ use crate::retry::budget::Budget;
 use crate::retry::classify::Complete;
 use crate::seal::Body;
 use crate::seam::values::{Pack, Values};
+use crate::text::decimal;
 use crate::time::{Now, Timestamp};
 use drive::{Drive, Step};
 use std::cell::RefCell;
@@ -156,7 +157,7 @@ fn answer(
                 }
             }
         }
-        7 => told.text(&reference(values.text())?.to_string()),
+        7 => told.text(&reference(values.text())?.text()),
         // A new drive, and what it asks for first.
         8 => {
             let mut drive = Drive::new(given.now, values)?;
@@ -222,7 +223,7 @@ fn profile(name: &str) -> Result<Profile, Error> {
 fn reference(given: &str) -> Result<Reference, Error> {
     given
         .parse()
-        .map_err(|error: InvalidReference| mistake(error.to_string()))
+        .map_err(|error: InvalidReference| mistake(error.text()))
 }
 
 /// A number below zero, or none at all, becomes 0, and the policy complains of it.
@@ -382,8 +383,8 @@ fn view(values: &mut Values<'_>, told: &mut Pack) {
         Ok(entry) => told::summary(told, &entry),
         Err(damage) => {
             let key = row.damaged(damage).key;
-            let reference = key.map(|key| key.reference().to_string());
-            let name = ["damaged-", &row.slot.to_string()].concat();
+            let reference = key.map(|key| key.reference().text());
+            let name = ["damaged-", &decimal(row.slot)].concat();
             told.text(reference.as_deref().unwrap_or(&name));
             told.text(if row.key.is_empty() { &name } else { row.key });
             told.text(&damage.text());

@@ -55,7 +55,7 @@ pub(super) fn trouble(told: &mut Pack, error: &Error) {
     told.number(f64::from(kind));
     told.optional(reason);
     told.text(error.message());
-    let reference = error.reference().map(|reference| reference.to_string());
+    let reference = error.reference().map(|reference| reference.text());
     told.optional(reference.as_deref());
     optional(told, until);
     told.number(f64::from(error.attempts()));
@@ -70,7 +70,7 @@ pub(super) fn outcome(told: &mut Pack, outcome: &Outcome) {
     told.text(outcome.provenance().name());
     told.number(f64::from(outcome.attempts()));
     told.number(outcome.answered_at().as_millis() as f64);
-    told.text(&outcome.reference().to_string());
+    told.text(&outcome.reference().text());
     told.text(outcome.key().as_str());
     told.flag(outcome.is_recorded());
     told.optional(outcome.note());
@@ -83,7 +83,7 @@ pub(super) fn outcome(told: &mut Pack, outcome: &Outcome) {
 /// What an entry says, for a list.
 pub(super) fn summary(told: &mut Pack, entry: &Entry) {
     let (frozen, progress) = (&entry.frozen, &entry.progress);
-    told.text(&entry.reference().to_string());
+    told.text(&entry.reference().text());
     told.text(entry.key().as_str());
     told.text(&frozen.intent);
     told.text(&frozen.url);

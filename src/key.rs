@@ -282,7 +282,8 @@ mod tests {
         #[test]
         fn a_minted_key_is_written_as_every_uuid_is(bytes: [u8; 16]) {
             let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
-            prop_assert_eq!(Key::from_random(bytes).as_str(), uuid.hyphenated().to_string());
+            let key = Key::from_random(bytes);
+            prop_assert_eq!(key.as_str(), uuid.hyphenated().to_string());
         }
     }
 

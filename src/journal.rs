@@ -30,6 +30,7 @@ pub use crate::entry::{Expected, Flush, Liveness, Receipt};
 use crate::key::{Key, Reference};
 use crate::message::filled;
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::fmt;
 use std::sync::Arc;
@@ -333,7 +334,7 @@ pub(crate) fn unreadable(slot: u64, error: DecodeError) -> (JournalErrorKind, St
     let message = filled(
         "entry % cannot be read: %; nothing is sent for it. Keep the journal and find out from the \
          server what became of it",
-        &[&slot.to_string(), &error.text()],
+        &[&decimal(slot), &error.text()],
     );
     (kind, message)
 }
@@ -342,7 +343,7 @@ pub(crate) fn unreadable(slot: u64, error: DecodeError) -> (JournalErrorKind, St
 pub(crate) fn not_settled(key: &Key) -> String {
     filled(
         "% has not ended, so it cannot be forgotten; finish or settle it first",
-        &[&key.reference().to_string()],
+        &[&key.reference().text()],
     )
 }
 

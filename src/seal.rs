@@ -2,7 +2,6 @@
 
 use crate::entry::{Frozen, Kept};
 use crate::error::{Error, ErrorKind};
-use crate::text::decimal;
 use std::sync::Arc;
 
 /// What the journal keeps of a request's body and of its answer.
@@ -214,7 +213,7 @@ fn bound_to(entry: &Frozen, part: Part) -> Vec<u8> {
         Part::Answer => "answer",
     };
     let mut aad = Vec::new();
-    let generation = decimal(entry.generation);
+    let generation = crate::text::decimal(entry.generation);
     for field in [
         part,
         entry.key.as_str(),

@@ -399,7 +399,7 @@ impl Machine {
         // A login page cut short is no success either.
         let page = classify::is_page(&response, &self.profile);
         let settles = *complete == Complete::Status && !page;
-        if response.is_success() && response.content == Content::Lost && settles {
+        if response.is_success() && matches!(response.content, Content::Lost) && settles {
             self.run.lost_success = Some(response.clone());
         }
         let status = Some(response.status);

@@ -127,8 +127,14 @@ impl Headers {
         }
         let mut name: Box<str> = name.into();
         name.make_ascii_lowercase();
-        let lines = Arc::make_mut(self.0.get_or_insert_default());
-        lines.push((name, value.trim_ascii().into()));
+        let line = (name, value.trim_ascii().into());
+        if let Some(lines) = self.0.as_mut().and_then(Arc::get_mut) {
+            lines.push(line);
+        } else {
+            let mut lines = self.copied(&|_| true);
+            lines.push(line);
+            self.0 = Some(lines.into());
+        }
         Ok(())
     }
 
@@ -175,14 +181,19 @@ impl Headers {
         if self.iter().all(|(name, _)| keep(name)) {
             return self.clone();
         }
-        let mut kept = Vec::new();
-        for line in self.lines() {
-            if keep(&line.0) {
-                kept.push(line.clone());
-            }
-        }
+        let kept = self.copied(keep);
         // None at all is one and the same, however it came about.
         Headers(Some(Arc::new(kept)).filter(|kept| !kept.is_empty()))
+    }
+
+    fn copied(&self, keep: &dyn Fn(&str) -> bool) -> Vec<Line> {
+        let mut copied = Vec::new();
+        for line in self.lines() {
+            if keep(&line.0) {
+                copied.push(line.clone());
+            }
+        }
+        copied
     }
 }
 

@@ -473,12 +473,12 @@ impl Profile {
     /// Whether this status comes from the handler, behind the server's memory of keys: then it is
     /// the key's result whatever happened to earlier attempts.
     pub(crate) fn vouches(&self, status: u16) -> bool {
-        self.0.vouched.contains(&status)
+        is_one_of(&self.0.vouched, status)
     }
 
     /// Whether this status surely comes from in front of the handler.
     pub(crate) fn is_unprocessed(&self, status: u16) -> bool {
-        self.0.unprocessed.contains(&status)
+        is_one_of(&self.0.unprocessed, status)
     }
 
     /// A URL to poll that the body names.
@@ -493,6 +493,11 @@ impl Profile {
     pub(crate) fn expects_html(&self) -> bool {
         self.0.html
     }
+}
+
+/// A plain loop: the library's search is made for long lists, and a page downloads it.
+fn is_one_of(statuses: &[u16], status: u16) -> bool {
+    statuses.iter().any(|known| *known == status)
 }
 
 impl Default for Profile {

@@ -91,7 +91,9 @@ pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
 
 /// What stands before the first of these marks.
 pub(crate) fn before<'a>(text: &'a str, marks: &[u8]) -> &'a str {
-    let end = text.bytes().position(|byte| marks.contains(&byte));
+    let end = text
+        .bytes()
+        .position(|byte| marks.iter().any(|mark| *mark == byte));
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// the replay; when its attempts are spent, it has succeeded all the same, with the body lost.
 #[must_use]
 pub fn is_success_without_body(response: &Response) -> bool {
-    response.is_success() && response.content == Content::Lost
+    response.is_success() && matches!(response.content, Content::Lost)
 }
 
 /// The verdict on an answer.
@@ -83,7 +83,7 @@ impl<'a> Answer<'a> {
     }
 
     fn success(&self) -> &'static Ruling {
-        let lost = self.response.content == Content::Lost;
+        let lost = matches!(self.response.content, Content::Lost);
         if planted::is(13) && lost {
             return &Ruling(Succeed, Maybe, "half an answer will do");
         }

@@ -16,7 +16,7 @@ use crate::message::{Content, Failure, FailureKind, Response, Sent, is_among, pa
 pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
     let poll = Answer::polled(response, context);
     poll.verdict(match response.status {
-        200..=299 if response.content == Content::Lost || poll.looks_foreign() => CUT_OFF,
+        200..=299 if matches!(response.content, Content::Lost) || poll.looks_foreign() => CUT_OFF,
         202 => poll.keep_polling(),
         206 => PARTIAL,
         200..=299 => match progress(response, poll.says_to_ask_again()) {
@@ -54,7 +54,7 @@ pub fn followed(response: &Response, context: &Context<'_>) -> Verdict {
     get.verdict(match response.status {
         202 => get.keep_polling(),
         206 => PARTIAL,
-        200..=299 if response.content == Content::Lost || get.looks_foreign() => CUT_OFF,
+        200..=299 if matches!(response.content, Content::Lost) || get.looks_foreign() => CUT_OFF,
         200..=299 => &Ruling(
             Succeed,
             Maybe,

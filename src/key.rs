@@ -1,7 +1,7 @@
 //! The key that every attempt of an action carries, and the reference that people read aloud.
 
+use crate::seam::digest::digest;
 use crate::text::{decimal, filled, hex};
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ impl Reference {
     }
 
     fn of_foreign(key: &Key) -> Reference {
-        let hash = Sha256::digest(key.as_str());
+        let hash = digest(key.as_str().as_bytes());
         Reference(std::array::from_fn(|i| {
             if i % 2 == 0 {
                 hash[i / 2] >> 4

@@ -5,6 +5,7 @@
 
 #[cfg(all(feature = "browser", target_arch = "wasm32"))]
 pub mod border;
+pub(crate) mod digest;
 #[cfg(feature = "page")]
 pub mod values;
 

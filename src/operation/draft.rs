@@ -13,9 +13,9 @@ use crate::message::{Headers, Method, filled, place_of, without_query};
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
+use crate::seam::digest::digest;
 use crate::text::decimal;
 use crate::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
@@ -251,7 +251,7 @@ impl Draft {
             headers,
             key_line,
             body: Kept::NotKept,
-            body_digest: Sha256::digest(&body).into(),
+            body_digest: digest(&body),
             profile: self.profile.name().into(),
             begun_at: now,
             complete: take(&mut self.complete),
@@ -334,7 +334,7 @@ fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
 
 /// Those of `body` and of it with the key inside that the operation was begun with.
 pub(crate) fn fitting(body: &[u8], frozen: &Frozen, profile: &Profile) -> Option<Arc<[u8]>> {
-    let fits = |bytes: &[u8]| Sha256::digest(bytes)[..] == frozen.body_digest;
+    let fits = |bytes: &[u8]| digest(bytes) == frozen.body_digest;
     if fits(body) {
         return Some(body.into());
     }
@@ -351,7 +351,7 @@ pub(crate) fn stored_body(frozen: &Frozen, keeper: &Keeper) -> Result<Arc<[u8]>,
              again with the same request",
         ));
     };
-    if Sha256::digest(&body)[..] != frozen.body_digest {
+    if digest(&body) != frozen.body_digest {
         return Err(Error::new(
             ErrorKind::Damaged,
             "the stored body is not the one that was begun with; nothing is sent",

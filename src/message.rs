@@ -3,9 +3,9 @@
 //! The `http` and `url` crates would cost a checkout page more than the whole rest of samekey, so
 //! the core does without them; the native transport converts at its edge.
 
+use crate::text::decimal;
 pub(crate) use crate::text::{
-    around, around_last, before, digits, filled, is_among, number, parts, place_in, place_of,
-    quoted,
+    around, around_last, before, filled, is_among, number, parts, place_in, place_of, quoted,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -109,7 +109,10 @@ impl Headers {
     /// Refuses a name that is not an HTTP token and a value with control characters: CR or LF in a
     /// value would let it write header lines of its own.
     pub fn push(&mut self, name: &str, value: &str) -> Result<(), InvalidMessage> {
-        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        let token = |b: u8| {
+            let mark = matches!(b, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~');
+            mark || b.is_ascii_alphanumeric()
+        };
         if name.is_empty() || !name.bytes().all(token) {
             return Err(InvalidMessage(filled(
                 "% is not a header name; use letters, digits and dashes",
@@ -271,7 +274,7 @@ impl Origin {
     pub(crate) fn text(&self) -> String {
         let port = match (self.https, self.port) {
             (true, 443) | (false, 80) => String::new(),
-            (_, port) => [":", &digits(port.into())].concat(),
+            (_, port) => [":", &decimal(port)].concat(),
         };
         [self.scheme(), "://", &self.host, &port].concat()
     }

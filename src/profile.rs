@@ -37,7 +37,7 @@ use crate::json::{self, NotAdded};
 use crate::key::{InvalidKey, Key};
 use crate::message::{Headers, InvalidMessage, Method, Response, filled, place_of, without_query};
 use crate::retry::retry_after;
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
@@ -375,10 +375,10 @@ impl Profile {
             return Err(InvalidKey(filled(
                 "the key has % characters; % takes % to %",
                 &[
-                    &digits(length as u64),
+                    &decimal(length as u64),
                     name,
-                    &digits(self.0.shortest_key as u64),
-                    &digits(longest as u64),
+                    &decimal(self.0.shortest_key as u64),
+                    &decimal(longest as u64),
                 ],
             )));
         }

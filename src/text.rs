@@ -10,6 +10,31 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
+/// A number as people write it, without the machinery that formats everything else.
+pub(crate) fn decimal(number: impl Into<u64>) -> String {
+    written(number.into())
+}
+
+fn written(mut number: u64) -> String {
+    let mut text = String::new();
+    loop {
+        text.insert(0, char::from(b'0' + (number % 10) as u8));
+        number /= 10;
+        if number == 0 {
+            return text;
+        }
+    }
+}
+
+/// A digit below 16 in lower case.
+pub(crate) fn hex(digit: u8) -> char {
+    char::from(if digit < 10 {
+        b'0' + digit
+    } else {
+        b'a' - 10 + digit
+    })
+}
+
 /// A text in which each `%` stands for the next of the fillers.
 pub(crate) fn filled(template: &str, fillers: &[&str]) -> String {
     let mut fillers = fillers.iter();
@@ -21,18 +46,6 @@ pub(crate) fn filled(template: &str, fillers: &[&str]) -> String {
     }
     text.push_str(rest);
     text
-}
-
-/// A number in digits.
-pub(crate) fn digits(mut number: u64) -> String {
-    let mut text = String::new();
-    loop {
-        text.insert(0, char::from(b'0' + (number % 10) as u8));
-        number /= 10;
-        if number == 0 {
-            return text;
-        }
-    }
 }
 
 /// A text of digits and nothing else, saturating.

@@ -11,7 +11,7 @@ use crate::message::{Content, filled};
 use crate::operation::nonce;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::Timestamp;
 
 use super::settings::is_framing;
@@ -67,7 +67,7 @@ pub(crate) fn not_one(found: usize, scope: &Scope) -> Error {
         ErrorKind::Ambiguous,
         filled(
             "% operations have this reference; `find` gives all of them, choose by the key",
-            &[&digits(found as u64)],
+            &[&decimal(found as u64)],
         ),
     )
 }

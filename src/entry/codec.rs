@@ -8,7 +8,7 @@ use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 use crate::message::{Headers, Method, filled};
 use crate::retry::classify::{Complete, Once, Reason, Replayed};
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::{Timestamp, millis};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -39,7 +39,7 @@ impl DecodeError {
             }
             DecodeError::TooNew(format) => filled(
                 "a newer samekey wrote it (format %, this one reads up to %); upgrade",
-                &[&digits(format.into()), &digits(FORMAT.into())],
+                &[&decimal(format), &decimal(FORMAT)],
             ),
             DecodeError::Content(what) => filled("its content makes no sense: %", &[what]),
         }

@@ -13,7 +13,7 @@ use crate::message::{Headers, Method, filled, place_of, without_query};
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
 use std::mem::take;
@@ -188,7 +188,7 @@ impl Draft {
             problems.add(&invalid.0);
         }
         if self.body.len() > MAX_BODY {
-            let size = digits(self.body.len() as u64);
+            let size = decimal(self.body.len() as u64);
             let large =
                 "the body has % bytes; a journal takes 16 MiB: upload it elsewhere and send a link";
             problems.add(&filled(large, &[&size]));
@@ -380,7 +380,7 @@ pub(crate) fn unreadable(intent: &str, damaged: &Damaged) -> Error {
             "the intent % was begun before, as entry %, which cannot be read: %. Nothing was sent \
              now, but it may have been then; keep the journal and find out from the server before \
              doing it under another intent",
-            &[intent, &digits(damaged.slot), &damaged.error.text()],
+            &[intent, &decimal(damaged.slot), &damaged.error.text()],
         ),
     )
     .after(0, true);

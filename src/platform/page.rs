@@ -24,7 +24,7 @@ use crate::retry::budget::Budget;
 use crate::retry::classify::Complete;
 use crate::seal::Body;
 use crate::seam::values::{Pack, Values};
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::{Now, Timestamp};
 use drive::{Drive, Step};
 use std::cell::RefCell;
@@ -384,7 +384,7 @@ fn view(values: &mut Values<'_>, told: &mut Pack) {
         Err(damage) => {
             let key = row.damaged(damage).key;
             let reference = key.map(|key| key.reference().text());
-            let name = ["damaged-", &digits(row.slot)].concat();
+            let name = ["damaged-", &decimal(row.slot)].concat();
             told.text(reference.as_deref().unwrap_or(&name));
             told.text(if row.key.is_empty() { &name } else { row.key });
             told.text(&damage.text());

@@ -85,6 +85,7 @@ use crate::retry::classify::{
     self, Action, Again, Applied, Complete, Context, Once, Reason, Replayed, Verdict,
 };
 use crate::retry::{Policy, backoff, retry_after};
+use crate::text::is_among;
 use crate::time::{Now, Timestamp};
 use permit::Order;
 use std::sync::Arc;
@@ -96,17 +97,8 @@ const MAX_HOPS: u8 = 5;
 /// Answers above this size are handed out but not kept in the journal.
 const KEEP_ANSWERS_UP_TO: usize = 64 * 1024;
 /// Headers of an answer that the journal keeps. Cookies and the like stay out.
-const KEPT_ANSWER_HEADERS: [&str; 9] = [
-    "content-type",
-    "content-language",
-    "date",
-    "etag",
-    "idempotent-replayed",
-    "last-modified",
-    "location",
-    "request-id",
-    "x-request-id",
-];
+const KEPT_ANSWER_HEADERS: &str = " content-type content-language date etag idempotent-replayed \
+    last-modified location request-id x-request-id ";
 
 /// Drives one operation from its entry to an end. See the [module](self).
 #[derive(Debug)]
@@ -659,7 +651,7 @@ impl Machine {
             status: response.status,
             headers: response
                 .headers
-                .filtered(|name| KEPT_ANSWER_HEADERS.contains(&name)),
+                .filtered(|name| is_among(KEPT_ANSWER_HEADERS, name)),
             body: match &response.content {
                 Content::Whole(bytes) if bytes.len() > KEEP_ANSWERS_UP_TO => Kept::NotKept,
                 Content::Whole(bytes) => Kept::Plain(bytes.as_slice().into()),

@@ -24,7 +24,7 @@ pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
             Some(Progress::Failed) => &Ruling(
                 Attend(Reason::WorkFailed),
                 Maybe,
-                "the server reports that the work failed after it had begun",
+                "the server reports that the work failed",
             ),
             None => &Ruling(Succeed, Maybe, "the work is done"),
         },
@@ -87,7 +87,7 @@ pub fn poll_failed(failure: &Failure) -> Verdict {
 const CUT_OFF: &Ruling = &Ruling(
     Again,
     Maybe,
-    "the answer to the question for the result was cut off or does not look like the server's",
+    "the result was cut off, or does not look like the server's",
 );
 const GONE: &Ruling = &Ruling(
     Attend(Reason::PollLost),
@@ -153,7 +153,7 @@ impl<'a> Answer<'a> {
             408 | 421 | 425 | 429 | 500.. | 0..200 => &Ruling(
                 AgainLimited,
                 Maybe,
-                "the question for the result was answered with %",
+                "asked for the result, the server answered %",
             ),
             _ => &Ruling(
                 Attend(Reason::RefusedAfterDoubt),

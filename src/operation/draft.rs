@@ -288,14 +288,10 @@ pub(crate) fn nonce(dice: &dyn Dice) -> [u8; 32] {
 pub(crate) fn check_join(existing: &Entry, new: &Frozen, adopted: bool) -> Result<(), Error> {
     let old = &existing.frozen;
     let what = if old.fingerprint != new.fingerprint {
-        let [there, here] = [&**old, new].map(|frozen| {
-            let (method, url) = (frozen.method.as_str(), without_query(&frozen.url));
-            [method, " ", url, " ", &frozen.fingerprint.text()].concat()
-        });
         filled(
             "the intent % is taken by another request: % there, % here. Nothing was sent for this one; \
              use another intent, or `repeat` for a deliberate repeat",
-            &[&old.intent, &there, &here],
+            &[&old.intent, &described(old), &described(new)],
         )
     } else if adopted && new.key != old.key {
         filled(
@@ -309,6 +305,12 @@ pub(crate) fn check_join(existing: &Entry, new: &Frozen, adopted: bool) -> Resul
     Err(Error::new(ErrorKind::FingerprintMismatch, what)
         .about(old.key.reference())
         .after(existing.progress.attempts, sent))
+}
+
+/// A request, so that people can tell it from another.
+fn described(frozen: &Frozen) -> String {
+    let (method, url) = (frozen.method.as_str(), without_query(&frozen.url));
+    [method, " ", url, " ", &frozen.fingerprint.text()].concat()
 }
 
 /// The body as the caller gave it, without a key that the profile placed inside.

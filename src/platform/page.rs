@@ -42,6 +42,7 @@ struct Page {
 
 struct Pages {
     pages: Vec<Page>,
+    /// By number. What is over leaves an empty place: a page does not live to see many of them.
     drives: Vec<Option<Box<Drive>>>,
 }
 
@@ -161,13 +162,9 @@ fn answer(
         // A new drive, and what it asks for first.
         8 => {
             let mut drive = Drive::new(given.now, values)?;
-            let free = drives.iter().position(Option::is_none);
-            told.number(free.unwrap_or(drives.len()) as f64);
+            told.number(drives.len() as f64);
             drive.go(step(page, given), None, told);
-            match free {
-                Some(at) => drives[at] = Some(drive),
-                None => drives.push(Some(drive)),
-            }
+            drives.push(Some(drive));
         }
         // What came of what it asked for, and what it asks for next.
         9 => {

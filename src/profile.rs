@@ -495,7 +495,10 @@ impl Profile {
     }
 }
 
-/// A plain loop: the library's search is made for long lists, and a page downloads it.
+#[expect(
+    clippy::manual_contains,
+    reason = "the library's search is made for long lists, and a page would download it"
+)]
 fn is_one_of(statuses: &[u16], status: u16) -> bool {
     statuses.iter().any(|known| *known == status)
 }

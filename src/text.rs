@@ -90,6 +90,10 @@ pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
 }
 
 /// What stands before the first of these marks.
+#[expect(
+    clippy::manual_contains,
+    reason = "the library's search is made for long lists, and a page would download it"
+)]
 pub(crate) fn before<'a>(text: &'a str, marks: &[u8]) -> &'a str {
     let end = text
         .bytes()

@@ -1,33 +1,7 @@
-//! SHA-256: natively from `sha2`, as quick as the processor can; in a page written out as the standard
-//! has it, for that is a third of the download. A test holds the two against each other.
+//! SHA-256: natively from `sha2`; in a page written out as the standard has it, for that is a third of the
+//! download. A test holds the two against each other.
 
-#[cfg(any(test, target_arch = "wasm32"))]
-mod small;
-
-#[cfg(target_arch = "wasm32")]
-pub(crate) use small::Hash;
-
-#[cfg(not(target_arch = "wasm32"))]
-use sha2::Digest;
-
-/// A digest in the making.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) struct Hash(sha2::Sha256);
-
-#[cfg(not(target_arch = "wasm32"))]
-impl Hash {
-    pub(crate) fn new() -> Hash {
-        Hash(sha2::Sha256::new())
-    }
-
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    pub(crate) fn finish(self) -> [u8; 32] {
-        self.0.finalize().into()
-    }
-}
+pub(crate) use super::Hash;
 
 /// The digest of these bytes.
 pub(crate) fn digest(bytes: &[u8]) -> [u8; 32] {
@@ -39,6 +13,7 @@ pub(crate) fn digest(bytes: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::seam::digest_small as small;
     use proptest::prelude::*;
 
     proptest! {

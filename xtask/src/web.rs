@@ -112,6 +112,7 @@ pub(crate) fn run() -> Outcome {
         "--rereloop",
         "-Oz",
         "-Oz",
+        "--converge",
     ]);
     tool("wasm-opt", &optimise)?;
     tool("tsc", &["--project", "tsconfig.json"])?;

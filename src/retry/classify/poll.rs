@@ -8,9 +8,9 @@ use crate::message::{Content, Failure, FailureKind, Response, Sent, is_among, pa
 
 /// The verdict on an answer to a poll.
 ///
-/// Here [`Action::StillRunning`] and [`Action::TryAgain`] repeat the poll, a GET without key or
+/// Here [`super::Action::StillRunning`] and [`super::Action::TryAgain`] repeat the poll, a GET without key or
 /// body; only if the remedy is [`Once::PollLost`] is the request itself sent, under its key, to
-/// learn the URL again. [`Action::Poll`] goes on at another URL. Only a 303 says that the result is
+/// learn the URL again. [`super::Action::Poll`] goes on at another URL. Only a 303 says that the result is
 /// there; a 301, 302, 307 or 308 has moved the question, and what answers there is polled too.
 #[must_use]
 pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
@@ -46,7 +46,7 @@ pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
 
 /// The verdict on an answer to the GET that a 303, or a named result, asked for.
 ///
-/// Whatever the resource says of its own state, it is the result. [`Action::TryAgain`] repeats the
+/// Whatever the resource says of its own state, it is the result. [`super::Action::TryAgain`] repeats the
 /// GET.
 #[must_use]
 pub fn followed(response: &Response, context: &Context<'_>) -> Verdict {

@@ -34,7 +34,7 @@ impl Scope {
     /// # Errors
     /// Says what is wrong with either name.
     pub fn new(application: &str, principal: Option<&str>) -> Result<Scope, String> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         if application.is_empty() || application.len() > 64 || !application.bytes().all(plain) {
             return Err(filled(
                 "the application's name % must be 1 to 64 letters, digits, dots, dashes or \

@@ -5,7 +5,7 @@ use crate::journal::{JournalError, JournalErrorKind};
 use crate::key::Reference;
 use crate::message::filled;
 use crate::retry::classify::Reason;
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::fmt;
 
@@ -124,7 +124,7 @@ impl Error {
         let message = filled(
             "the server asked to be left alone for % s; the operation is parked until then and goes \
              on under the same key",
-            &[&digits(seconds)],
+            &[&decimal(seconds)],
         );
         Error::new(ErrorKind::Deferred(until), message)
     }

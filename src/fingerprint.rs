@@ -1,7 +1,7 @@
 //! The digest that shows whether two requests are the same one.
 
 use crate::message::{Headers, Method};
-use sha2::{Digest, Sha256};
+use crate::seam::digest::Hash;
 use std::fmt;
 
 /// SHA-256 over what a request is: method, URL, kept headers and body.
@@ -15,10 +15,10 @@ impl Fingerprint {
     /// The fingerprint of a request, taken over its exact body bytes.
     #[must_use]
     pub fn of(method: Method, url: &str, headers: &Headers, body: &[u8]) -> Fingerprint {
-        let mut hash = Sha256::new();
+        let mut hash = Hash::new();
         let mut part = |bytes: &[u8]| {
             // Each part is preceded by its length, so that no two requests run together alike.
-            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(&(bytes.len() as u64).to_le_bytes());
             hash.update(bytes);
         };
         part(method.as_str().as_bytes());
@@ -29,7 +29,7 @@ impl Fingerprint {
             part(value.as_bytes());
         }
         part(body);
-        Fingerprint(hash.finalize().into())
+        Fingerprint(hash.finish())
     }
 
     /// A fingerprint read back from a journal.

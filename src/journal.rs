@@ -30,7 +30,7 @@ pub use crate::entry::{Expected, Flush, Liveness, Receipt};
 use crate::key::{Key, Reference};
 use crate::message::filled;
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::fmt;
 use std::sync::Arc;
@@ -334,7 +334,7 @@ pub(crate) fn unreadable(slot: u64, error: DecodeError) -> (JournalErrorKind, St
     let message = filled(
         "entry % cannot be read: %; nothing is sent for it. Keep the journal and find out from the \
          server what became of it",
-        &[&digits(slot), &error.text()],
+        &[&decimal(slot), &error.text()],
     );
     (kind, message)
 }

@@ -3,9 +3,9 @@
 //! The `http` and `url` crates would cost a checkout page more than the whole rest of samekey, so
 //! the core does without them; the native transport converts at its edge.
 
+use crate::text::decimal;
 pub(crate) use crate::text::{
-    around, around_last, before, digits, filled, is_among, number, parts, place_in, place_of,
-    quoted,
+    around, around_last, before, filled, is_among, number, parts, place_in, place_of, quoted,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -109,7 +109,10 @@ impl Headers {
     /// Refuses a name that is not an HTTP token and a value with control characters: CR or LF in a
     /// value would let it write header lines of its own.
     pub fn push(&mut self, name: &str, value: &str) -> Result<(), InvalidMessage> {
-        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        let token = |b: u8| {
+            let mark = matches!(b, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~');
+            mark || b.is_ascii_alphanumeric()
+        };
         if name.is_empty() || !name.bytes().all(token) {
             return Err(InvalidMessage(filled(
                 "% is not a header name; use letters, digits and dashes",
@@ -124,8 +127,14 @@ impl Headers {
         }
         let mut name: Box<str> = name.into();
         name.make_ascii_lowercase();
-        let lines = Arc::make_mut(self.0.get_or_insert_default());
-        lines.push((name, value.trim_ascii().into()));
+        let line = (name, value.trim_ascii().into());
+        if let Some(lines) = self.0.as_mut().and_then(Arc::get_mut) {
+            lines.push(line);
+        } else {
+            let mut lines = self.copied(&|_| true);
+            lines.push(line);
+            self.0 = Some(lines.into());
+        }
         Ok(())
     }
 
@@ -172,14 +181,19 @@ impl Headers {
         if self.iter().all(|(name, _)| keep(name)) {
             return self.clone();
         }
-        let mut kept = Vec::new();
-        for line in self.lines() {
-            if keep(&line.0) {
-                kept.push(line.clone());
-            }
-        }
+        let kept = self.copied(keep);
         // None at all is one and the same, however it came about.
         Headers(Some(Arc::new(kept)).filter(|kept| !kept.is_empty()))
+    }
+
+    fn copied(&self, keep: &dyn Fn(&str) -> bool) -> Vec<Line> {
+        let mut copied = Vec::new();
+        for line in self.lines() {
+            if keep(&line.0) {
+                copied.push(line.clone());
+            }
+        }
+        copied
     }
 }
 
@@ -271,7 +285,7 @@ impl Origin {
     pub(crate) fn text(&self) -> String {
         let port = match (self.https, self.port) {
             (true, 443) | (false, 80) => String::new(),
-            (_, port) => [":", &digits(port.into())].concat(),
+            (_, port) => [":", &decimal(port)].concat(),
         };
         [self.scheme(), "://", &self.host, &port].concat()
     }

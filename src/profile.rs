@@ -37,7 +37,7 @@ use crate::json::{self, NotAdded};
 use crate::key::{InvalidKey, Key};
 use crate::message::{Headers, InvalidMessage, Method, Response, filled, place_of, without_query};
 use crate::retry::retry_after;
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
@@ -375,10 +375,10 @@ impl Profile {
             return Err(InvalidKey(filled(
                 "the key has % characters; % takes % to %",
                 &[
-                    &digits(length as u64),
+                    &decimal(length as u64),
                     name,
-                    &digits(self.0.shortest_key as u64),
-                    &digits(longest as u64),
+                    &decimal(self.0.shortest_key as u64),
+                    &decimal(longest as u64),
                 ],
             )));
         }
@@ -473,12 +473,12 @@ impl Profile {
     /// Whether this status comes from the handler, behind the server's memory of keys: then it is
     /// the key's result whatever happened to earlier attempts.
     pub(crate) fn vouches(&self, status: u16) -> bool {
-        self.0.vouched.contains(&status)
+        is_one_of(&self.0.vouched, status)
     }
 
     /// Whether this status surely comes from in front of the handler.
     pub(crate) fn is_unprocessed(&self, status: u16) -> bool {
-        self.0.unprocessed.contains(&status)
+        is_one_of(&self.0.unprocessed, status)
     }
 
     /// A URL to poll that the body names.
@@ -493,6 +493,14 @@ impl Profile {
     pub(crate) fn expects_html(&self) -> bool {
         self.0.html
     }
+}
+
+#[expect(
+    clippy::manual_contains,
+    reason = "the library's search is made for long lists, and a page would download it"
+)]
+fn is_one_of(statuses: &[u16], status: u16) -> bool {
+    statuses.iter().any(|known| *known == status)
 }
 
 impl Default for Profile {

@@ -190,7 +190,12 @@ impl Keeper {
 fn locked(why: &str) -> Error {
     Error::new(
         ErrorKind::Locked,
-        format!("the entry cannot be opened: {why}; nothing was sent and nothing is lost"),
+        [
+            "the entry cannot be opened: ",
+            why,
+            "; nothing was sent and nothing is lost",
+        ]
+        .concat(),
     )
 }
 
@@ -208,7 +213,7 @@ fn bound_to(entry: &Frozen, part: Part) -> Vec<u8> {
         Part::Answer => "answer",
     };
     let mut aad = Vec::new();
-    let generation = entry.generation.to_string();
+    let generation = crate::text::decimal(entry.generation);
     for field in [
         part,
         entry.key.as_str(),

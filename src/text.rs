@@ -10,6 +10,31 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted
 }
 
+/// A number as people write it, without the machinery that formats everything else.
+pub(crate) fn decimal(number: impl Into<u64>) -> String {
+    written(number.into())
+}
+
+fn written(mut number: u64) -> String {
+    let mut text = String::new();
+    loop {
+        text.insert(0, char::from(b'0' + (number % 10) as u8));
+        number /= 10;
+        if number == 0 {
+            return text;
+        }
+    }
+}
+
+/// A digit below 16 in lower case.
+pub(crate) fn hex(digit: u8) -> char {
+    char::from(if digit < 10 {
+        b'0' + digit
+    } else {
+        b'a' - 10 + digit
+    })
+}
+
 /// A text in which each `%` stands for the next of the fillers.
 pub(crate) fn filled(template: &str, fillers: &[&str]) -> String {
     let mut fillers = fillers.iter();
@@ -21,18 +46,6 @@ pub(crate) fn filled(template: &str, fillers: &[&str]) -> String {
     }
     text.push_str(rest);
     text
-}
-
-/// A number in digits.
-pub(crate) fn digits(mut number: u64) -> String {
-    let mut text = String::new();
-    loop {
-        text.insert(0, char::from(b'0' + (number % 10) as u8));
-        number /= 10;
-        if number == 0 {
-            return text;
-        }
-    }
 }
 
 /// A text of digits and nothing else, saturating.
@@ -77,8 +90,14 @@ pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
 }
 
 /// What stands before the first of these marks.
+#[expect(
+    clippy::manual_contains,
+    reason = "the library's search is made for long lists, and a page would download it"
+)]
 pub(crate) fn before<'a>(text: &'a str, marks: &[u8]) -> &'a str {
-    let end = text.bytes().position(|byte| marks.contains(&byte));
+    let end = text
+        .bytes()
+        .position(|byte| marks.iter().any(|mark| *mark == byte));
     end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 

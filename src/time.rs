@@ -1,6 +1,6 @@
 //! Points in time as plain values. Nothing here reads a clock.
 
-use crate::text::digits;
+use crate::text::decimal;
 use std::time::Duration;
 
 /// Wall-clock time: milliseconds since 1970-01-01T00:00:00Z.
@@ -78,9 +78,9 @@ fn nanos_in(duration: Duration, unit: u32) -> u64 {
 /// A duration as people say it.
 pub(crate) fn spoken(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {
-        [&digits(duration.as_secs()), " s"].concat()
+        [&decimal(duration.as_secs()), " s"].concat()
     } else {
-        [&digits(millis(duration)), " ms"].concat()
+        [&decimal(millis(duration)), " ms"].concat()
     }
 }
 

@@ -110,7 +110,7 @@ export class Core {
   private async rows(open: boolean): Promise<Row[]> {
     try {
       const rows = await this.store.some(open, this.scope);
-      return rows.map(told).filter(([, , , , , , gone]) => !gone);
+      return rows.filter(({ gone }) => !gone).map(told);
     } catch (error) {
       throw refused(error);
     }
@@ -143,7 +143,7 @@ export class Core {
     const [name, key, frozen, progress, , released, ours] = asked;
     let added;
     try {
-      added = await this.store.add(...asked.slice(0, 7));
+      added = await this.store.add(...asked);
     } catch (error) {
       await this.letGoIfBegun(key, ours, released);
       throw refused(error);

@@ -23,7 +23,7 @@ export interface Store {
   add(...values: Value[]): Promise<number | Row>;
   swap(...values: Value[]): Promise<boolean>;
   get(slot: number, key: string): Promise<Row | []>;
-  some(open: boolean, scope?: string): Promise<object[]>;
+  some(open: boolean, scope?: string): Promise<{ gone: boolean }[]>;
   remove(slot: number): Promise<void>;
   wipe(scope: string): Promise<number>;
   liveness(owner: Uint8Array): Promise<number>;

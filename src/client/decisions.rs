@@ -11,7 +11,7 @@ use crate::message::{Content, filled};
 use crate::operation::nonce;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::Timestamp;
 
 use super::settings::is_framing;
@@ -67,7 +67,7 @@ pub(crate) fn not_one(found: usize, scope: &Scope) -> Error {
         ErrorKind::Ambiguous,
         filled(
             "% operations have this reference; `find` gives all of them, choose by the key",
-            &[&digits(found as u64)],
+            &[&decimal(found as u64)],
         ),
     )
 }
@@ -212,13 +212,8 @@ pub(crate) fn broken_off(machine: &Machine, sending: bool, failed: bool) -> Opti
     Some(machine::release(&open, false))
 }
 
-/// A progress as the journal keeps it: an answer is kept as the body is.
-pub(crate) fn kept(
-    mut progress: Progress,
-    frozen: &Frozen,
-    keeper: &Keeper,
-    dice: &dyn Dice,
-) -> Progress {
+/// Makes of a progress what the journal keeps: an answer is kept as the body is.
+pub(crate) fn keep(progress: &mut Progress, frozen: &Frozen, keeper: &Keeper, dice: &dyn Dice) {
     if let Some(answer) = &mut progress.answer
         && let Kept::Plain(bytes) = &answer.body
     {
@@ -226,7 +221,6 @@ pub(crate) fn kept(
         let kept = keeper.keep(mode, bytes, frozen, Part::Answer, || nonce(dice));
         answer.body = kept.unwrap_or(Kept::NotKept);
     }
-    progress
 }
 
 /// Whether the frozen request, or the transport, sets this header.

@@ -222,7 +222,8 @@ impl Inner {
         progress: &Progress,
         flush: Flush,
     ) -> Write {
-        let progress = decisions::kept(progress.clone(), frozen, &self.keeper, &*self.dice);
+        let mut progress = progress.clone();
+        decisions::keep(&mut progress, frozen, &self.keeper, &*self.dice);
         Write {
             slot,
             key: frozen.key.clone(),

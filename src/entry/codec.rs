@@ -8,9 +8,9 @@ use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 use crate::message::{Headers, Method, filled};
 use crate::retry::classify::{Complete, Once, Reason, Replayed};
-use crate::text::digits;
+use crate::seam::digest::Hash;
+use crate::text::decimal;
 use crate::time::{Timestamp, millis};
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl DecodeError {
             }
             DecodeError::TooNew(format) => filled(
                 "a newer samekey wrote it (format %, this one reads up to %); upgrade",
-                &[&digits(format.into()), &digits(FORMAT.into())],
+                &[&decimal(format), &decimal(FORMAT)],
             ),
             DecodeError::Content(what) => filled("its content makes no sense: %", &[what]),
         }
@@ -370,11 +370,11 @@ impl Writer {
 }
 
 fn digest(bytes: &[u8], bound_to: &[u8]) -> [u8; DIGEST] {
-    let mut hash = Sha256::new();
-    hash.update((bound_to.len() as u64).to_le_bytes());
+    let mut hash = Hash::new();
+    hash.update(&(bound_to.len() as u64).to_le_bytes());
     hash.update(bound_to);
     hash.update(bytes);
-    let hash: [u8; 32] = hash.finalize().into();
+    let hash = hash.finish();
     std::array::from_fn(|i| hash[i])
 }
 

@@ -7,7 +7,7 @@ use crate::key::{Key, Reference};
 use crate::machine;
 use crate::message::Headers;
 use crate::seam::values::{Pack, Values};
-use crate::text::digits;
+use crate::text::decimal;
 use std::sync::Arc;
 
 /// A row as the store hands it out.
@@ -25,7 +25,7 @@ pub(crate) struct Row<'a> {
 /// The name that is unique: scope, intent and generation. Neither of the first can hold what divides
 /// them.
 pub(crate) fn name_of(frozen: &Frozen) -> String {
-    let generation = digits(frozen.generation.into());
+    let generation = decimal(frozen.generation);
     let scope = frozen.scope.as_str();
     [scope, "\0", &frozen.intent, "\0", &generation].concat()
 }

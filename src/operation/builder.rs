@@ -185,7 +185,7 @@ impl OperationBuilder {
         if !self.client.0.knows_profile(name) {
             self.draft.problems.add(&format!(
                 "the client does not know the profile {name}, so a later run could not resume this; \
-                 give it that profile"
+                 give it to the client's builder with `profile`"
             ));
         }
         self.draft.profile = profile;

@@ -13,9 +13,9 @@ use crate::message::{Headers, Method, filled, place_of, without_query};
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
-use crate::text::digits;
+use crate::seam::digest::digest;
+use crate::text::decimal;
 use crate::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,7 +188,7 @@ impl Draft {
             problems.add(&invalid.0);
         }
         if self.body.len() > MAX_BODY {
-            let size = digits(self.body.len() as u64);
+            let size = decimal(self.body.len() as u64);
             let large =
                 "the body has % bytes; a journal takes 16 MiB: upload it elsewhere and send a link";
             problems.add(&filled(large, &[&size]));
@@ -251,7 +251,7 @@ impl Draft {
             headers,
             key_line,
             body: Kept::NotKept,
-            body_digest: Sha256::digest(&body).into(),
+            body_digest: digest(&body),
             profile: self.profile.name().into(),
             begun_at: now,
             complete: take(&mut self.complete),
@@ -288,14 +288,10 @@ pub(crate) fn nonce(dice: &dyn Dice) -> [u8; 32] {
 pub(crate) fn check_join(existing: &Entry, new: &Frozen, adopted: bool) -> Result<(), Error> {
     let old = &existing.frozen;
     let what = if old.fingerprint != new.fingerprint {
-        let [there, here] = [&**old, new].map(|frozen| {
-            let (method, url) = (frozen.method.as_str(), without_query(&frozen.url));
-            [method, " ", url, " ", &frozen.fingerprint.text()].concat()
-        });
         filled(
             "the intent % is taken by another request: % there, % here. Nothing was sent for this one; \
              use another intent, or `repeat` for a deliberate repeat",
-            &[&old.intent, &there, &here],
+            &[&old.intent, &described(old), &described(new)],
         )
     } else if adopted && new.key != old.key {
         filled(
@@ -309,6 +305,12 @@ pub(crate) fn check_join(existing: &Entry, new: &Frozen, adopted: bool) -> Resul
     Err(Error::new(ErrorKind::FingerprintMismatch, what)
         .about(old.key.reference())
         .after(existing.progress.attempts, sent))
+}
+
+/// A request, so that people can tell it from another.
+fn described(frozen: &Frozen) -> String {
+    let (method, url) = (frozen.method.as_str(), without_query(&frozen.url));
+    [method, " ", url, " ", &frozen.fingerprint.text()].concat()
 }
 
 /// The body as the caller gave it, without a key that the profile placed inside.
@@ -334,7 +336,7 @@ fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
 
 /// Those of `body` and of it with the key inside that the operation was begun with.
 pub(crate) fn fitting(body: &[u8], frozen: &Frozen, profile: &Profile) -> Option<Arc<[u8]>> {
-    let fits = |bytes: &[u8]| Sha256::digest(bytes)[..] == frozen.body_digest;
+    let fits = |bytes: &[u8]| digest(bytes) == frozen.body_digest;
     if fits(body) {
         return Some(body.into());
     }
@@ -351,7 +353,7 @@ pub(crate) fn stored_body(frozen: &Frozen, keeper: &Keeper) -> Result<Arc<[u8]>,
              again with the same request",
         ));
     };
-    if Sha256::digest(&body)[..] != frozen.body_digest {
+    if digest(&body) != frozen.body_digest {
         return Err(Error::new(
             ErrorKind::Damaged,
             "the stored body is not the one that was begun with; nothing is sent",
@@ -380,7 +382,7 @@ pub(crate) fn unreadable(intent: &str, damaged: &Damaged) -> Error {
             "the intent % was begun before, as entry %, which cannot be read: %. Nothing was sent \
              now, but it may have been then; keep the journal and find out from the server before \
              doing it under another intent",
-            &[intent, &digits(damaged.slot), &damaged.error.text()],
+            &[intent, &decimal(damaged.slot), &damaged.error.text()],
         ),
     )
     .after(0, true);

@@ -24,7 +24,7 @@ use crate::retry::budget::Budget;
 use crate::retry::classify::Complete;
 use crate::seal::Body;
 use crate::seam::values::{Pack, Values};
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::{Now, Timestamp};
 use drive::{Drive, Step};
 use std::cell::RefCell;
@@ -42,6 +42,7 @@ struct Page {
 
 struct Pages {
     pages: Vec<Page>,
+    /// By number. What is over leaves an empty place: a page does not live to see many of them.
     drives: Vec<Option<Box<Drive>>>,
 }
 
@@ -161,13 +162,9 @@ fn answer(
         // A new drive, and what it asks for first.
         8 => {
             let mut drive = Drive::new(given.now, values)?;
-            let free = drives.iter().position(Option::is_none);
-            told.number(free.unwrap_or(drives.len()) as f64);
+            told.number(drives.len() as f64);
             drive.go(step(page, given), None, told);
-            match free {
-                Some(at) => drives[at] = Some(drive),
-                None => drives.push(Some(drive)),
-            }
+            drives.push(Some(drive));
         }
         // What came of what it asked for, and what it asks for next.
         9 => {
@@ -384,7 +381,7 @@ fn view(values: &mut Values<'_>, told: &mut Pack) {
         Err(damage) => {
             let key = row.damaged(damage).key;
             let reference = key.map(|key| key.reference().text());
-            let name = ["damaged-", &digits(row.slot)].concat();
+            let name = ["damaged-", &decimal(row.slot)].concat();
             told.text(reference.as_deref().unwrap_or(&name));
             told.text(if row.key.is_empty() { &name } else { row.key });
             told.text(&damage.text());

@@ -174,12 +174,20 @@ fn divided(text: &str, mark: u8) -> Option<(&str, Option<&str>)> {
     (!quoted).then_some((text, None))
 }
 
+/// What else a token may hold: any of `_-.:*/%!#$&'^`|~+`.
+fn is_mark(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-'..=b'/' | b':' | b'^'..=b'`' | b'|' | b'~'
+    )
+}
+
 /// A quota's name: a quoted string or a token.
 fn is_item(text: &str) -> bool {
     let string = text.len() >= 2 && text.starts_with('"') && text.ends_with('"');
     let token = text
         .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"_-.:*/%!#$&'^`|~+".contains(&b));
+        .all(|b| b.is_ascii_alphanumeric() || is_mark(b));
     !text.is_empty() && (string || token)
 }
 

@@ -73,7 +73,7 @@ fn get_head_and_no_request_at_all_are_refused_with_the_reason() {
         client.operation("a").method("BREW", URL),
         &["POST, PATCH, PUT, DELETE"],
     );
-    refused(&world, client.operation("a"), &["post(url)"]);
+    refused(&world, client.operation("a"), &["method and URL"]);
     run(client.operation("a").method("patch", URL).begin()).unwrap();
 }
 

@@ -88,13 +88,9 @@ class Store {
     own.set(hex(this.owner), true);
   }
 
-  /** Get or create: the slot of the new row, or the row that is there. If nobody waits for the answer, what
-   * it made is let go. */
-  async add(name, key, frozen, progress, open, released, ours, leash) {
-    const added = this.create({ name, key, frozen, progress, revision: 1, open: open ? 1 : undefined, gone: false });
-    const letGo = (found) => found.key || this.swap(found, key, 1, ours, undefined, released, true, false, false);
-    if (leash) leash.signal.onabort = () => void added.then(letGo).catch(() => {});
-    const found = await added;
+  /** Get or create: the slot of the new row, or the row that is there. */
+  async add(name, key, frozen, progress, open) {
+    const found = await this.create({ name, key, frozen, progress, revision: 1, open: open ? 1 : undefined, gone: false });
     return found.key ? told(found) : found;
   }
 
@@ -115,10 +111,6 @@ class Store {
   }
 
   /** Rows by slot: all, or the open ones; of all scopes, or of one. */
-  async rows(open, scope) {
-    return (await this.some(open, scope)).flatMap(told);
-  }
-
   async some(open, scope) {
     const rows = await this.all(open);
     return rows.filter(({ name }) => scope === undefined || name.startsWith(`${scope}\0`));
@@ -472,10 +464,28 @@ export const open = (kind, name) => openers[kind](name);
 /** Open stores by the number that Rust knows them by. */
 const stores = [];
 
+/** What Rust asks of an open store, where that is not quite what the store does. */
+const answers = {
+  /** If nobody waits for the answer, what was made is let go. */
+  add(store, leash, ...values) {
+    const [, key, , , , released, ours] = values;
+    const added = store.add(...values);
+    const letGo = (slot) => slot.length || store.swap(slot, key, 1, ours, undefined, released, true, false, false);
+    leash.signal.onabort = () => void added.then(letGo).catch(() => {});
+    return added;
+  },
+
+  async rows(store, _, open, scope) {
+    return (await store.some(open, scope)).flatMap(told);
+  },
+};
+
 export const ask = /* @__PURE__ */ asking(async (leash, what, which, ...values) => {
-  if (!openers[what]) return stores[which][what](...values, leash);
+  const store = stores[which];
+  if (answers[what]) return answers[what](store, leash, ...values);
+  if (store) return store[what](...values);
   const opening = open(what, which);
   leash.signal.onabort = () => void opening.then((store) => store.close()).catch(() => {});
-  const store = await opening;
-  return [stores.push(store) - 1, store.grade, store.owner];
+  const opened = await opening;
+  return [stores.push(opened) - 1, opened.grade, opened.owner];
 });

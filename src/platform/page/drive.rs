@@ -283,9 +283,9 @@ impl Drive {
         self.maybe_sent |= !ours && machine::may_have_left(theirs);
         if let Some(ride) = &self.ride {
             let overruled = decisions::overruled(&ride.machine, theirs, ride.noted);
-            if let Overruled::Insist(progress) = overruled {
+            if let Overruled::Insist(mut progress) = overruled {
                 let old = Expected::of(theirs);
-                return self.write(step, Stage::Insist, old, *progress, Flush::Full);
+                return self.write(step, Stage::Insist, old, &mut progress, Flush::Full);
             }
             self.over = true;
             let heard = matches!(overruled, Overruled::Heard);
@@ -316,8 +316,8 @@ impl Drive {
                 self.surely_unsent = true;
                 return self.mount(step);
             }
-            let (unsent, old) = (machine::release(progress, true), Expected::of(progress));
-            return self.write(step, Stage::LetGo, old, unsent, Flush::Full);
+            let (mut unsent, old) = (machine::release(progress, true), Expected::of(progress));
+            return self.write(step, Stage::LetGo, old, &mut unsent, Flush::Full);
         }
         let scope = &step.page.settings.scope;
         if self.entry.frozen.scope != *scope {
@@ -338,7 +338,7 @@ impl Drive {
 
     fn claim(&mut self, step: &mut Step<'_>, holder: Liveness) -> Asked {
         let now = step.given.now;
-        let progress = match machine::claim(&self.entry, self.me, holder, now.wall) {
+        let mut progress = match machine::claim(&self.entry, self.me, holder, now.wall) {
             Claim::Take(progress) => progress,
             Claim::NotYet(_) | Claim::Closed => return self.conclude(step),
             Claim::Held => {
@@ -356,9 +356,9 @@ impl Drive {
         self.provisions(step)?;
         let old = Expected::of(&self.entry.progress);
         self.surely_unsent = !self.entry.progress.maybe_applied;
+        let asked = self.write(step, Stage::Claim, old, &mut progress, Flush::Full);
         self.entry.progress = *progress;
-        let claimed = self.entry.progress.clone();
-        self.write(step, Stage::Claim, old, claimed, Flush::Full)
+        asked
     }
 
     fn write(
@@ -366,15 +366,15 @@ impl Drive {
         step: &mut Step<'_>,
         stage: Stage,
         old: Expected,
-        new: Progress,
+        new: &mut Progress,
         flush: Flush,
     ) -> Asked {
         let (entry, keeper) = (&self.entry, &step.page.settings.keeper);
-        let new = decisions::kept(new, &entry.frozen, keeper, &step.given);
+        decisions::keep(new, &entry.frozen, keeper, &step.given);
         self.stage = stage;
-        self.pending = Some(Expected::of(&new));
+        self.pending = Some(Expected::of(new));
         step.asked.number(f64::from(SWAP));
-        swap(&mut step.asked, entry, &old, &new, flush);
+        swap(&mut step.asked, entry, &old, new, flush);
         Ok(())
     }
 
@@ -460,9 +460,12 @@ impl Drive {
                 roll: step.given.roll(),
             };
             match ride.machine.step(event, tick) {
-                Decision::Record { progress, flush } => {
+                Decision::Record {
+                    mut progress,
+                    flush,
+                } => {
                     let old = ride.written;
-                    return self.write(step, Stage::Record, old, *progress, flush);
+                    return self.write(step, Stage::Record, old, &mut progress, flush);
                 }
                 Decision::Send(permit) => {
                     self.tell("sending", Some(permit.attempt()));

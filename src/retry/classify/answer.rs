@@ -14,7 +14,7 @@ use std::time::Duration;
 /// the replay; when its attempts are spent, it has succeeded all the same, with the body lost.
 #[must_use]
 pub fn is_success_without_body(response: &Response) -> bool {
-    response.is_success() && response.content == Content::Lost
+    response.is_success() && matches!(response.content, Content::Lost)
 }
 
 /// The verdict on an answer.
@@ -72,7 +72,7 @@ impl<'a> Answer<'a> {
             _ => &Ruling(
                 Again,
                 Maybe,
-                "the answer's status % has no meaning, so its head cannot be trusted",
+                "the status % has no meaning, so the answer cannot be trusted",
             ),
         }
     }
@@ -83,7 +83,7 @@ impl<'a> Answer<'a> {
     }
 
     fn success(&self) -> &'static Ruling {
-        let lost = self.response.content == Content::Lost;
+        let lost = matches!(self.response.content, Content::Lost);
         if planted::is(13) && lost {
             return &Ruling(Succeed, Maybe, "half an answer will do");
         }
@@ -97,7 +97,7 @@ impl<'a> Answer<'a> {
             _ if lost && self.context.profile.replays() => &Ruling(
                 Again,
                 Maybe,
-                "it succeeded, but the answer was cut off; asking again brings the stored one",
+                "it succeeded, but the answer was cut off; asking again for the stored one",
             ),
             _ if lost => &Ruling(
                 Succeed,
@@ -151,7 +151,7 @@ impl<'a> Answer<'a> {
 
     fn unexpected_body(&self) -> &'static Ruling {
         const FOREIGN: &str =
-            "the answer does not look like the server's: a gateway or a login page may have spoken";
+            "the answer does not look like the server's: perhaps a gateway or a login page spoke";
         if self.context.may(Once::UnexpectedBody) && self.context.profile.knows_keys() {
             &Ruling(AgainOnce(Once::UnexpectedBody), Maybe, FOREIGN)
         } else {
@@ -245,7 +245,7 @@ impl<'a> Answer<'a> {
                 &Ruling(
                     Attend(Reason::AlreadyDone),
                     Maybe,
-                    "the server says that it was done before, but not with what result",
+                    "the server says that this was done before, but not with what result",
                 )
             });
         }
@@ -260,8 +260,8 @@ impl<'a> Answer<'a> {
             Meaning::Reused => &Ruling(
                 Attend(Reason::KeyMismatch),
                 Maybe,
-                "the server says that this key was used with another request; look at what the \
-                 first one did before anything else",
+                "the server says that this key was used with another request; look at what it holds under \
+                 this reference",
             ),
             Meaning::InFlight => self.still_running(),
             Meaning::Refused => &Ruling(
@@ -335,7 +335,7 @@ impl<'a> Answer<'a> {
             424 => &Ruling(
                 Attend(Reason::WorkFailed),
                 ByProfile,
-                "something that the server depends on failed in the middle of it",
+                "something that the server depends on failed",
             ),
             425 if context.attempt <= 1 && !asked => &Ruling(AgainAtOnce, Never, EARLY),
             425 => &Ruling(Again, Never, EARLY),

@@ -35,7 +35,7 @@ impl To {
                 Sent::No => Applied::No,
                 Sent::Maybe => Applied::Maybe,
             },
-            reason: (*failure.detail).into(),
+            reason: failure.detail.clone().into(),
         }
     }
 }

@@ -8,15 +8,15 @@ use crate::message::{Content, Failure, FailureKind, Response, Sent, is_among, pa
 
 /// The verdict on an answer to a poll.
 ///
-/// Here [`Action::StillRunning`] and [`Action::TryAgain`] repeat the poll, a GET without key or
+/// Here [`super::Action::StillRunning`] and [`super::Action::TryAgain`] repeat the poll, a GET without key or
 /// body; only if the remedy is [`Once::PollLost`] is the request itself sent, under its key, to
-/// learn the URL again. [`Action::Poll`] goes on at another URL. Only a 303 says that the result is
+/// learn the URL again. [`super::Action::Poll`] goes on at another URL. Only a 303 says that the result is
 /// there; a 301, 302, 307 or 308 has moved the question, and what answers there is polled too.
 #[must_use]
 pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
     let poll = Answer::polled(response, context);
     poll.verdict(match response.status {
-        200..=299 if response.content == Content::Lost || poll.looks_foreign() => CUT_OFF,
+        200..=299 if matches!(response.content, Content::Lost) || poll.looks_foreign() => CUT_OFF,
         202 => poll.keep_polling(),
         206 => PARTIAL,
         200..=299 => match progress(response, poll.says_to_ask_again()) {
@@ -24,7 +24,7 @@ pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
             Some(Progress::Failed) => &Ruling(
                 Attend(Reason::WorkFailed),
                 Maybe,
-                "the server reports that the work failed after it had begun",
+                "the server reports that the work failed",
             ),
             None => &Ruling(Succeed, Maybe, "the work is done"),
         },
@@ -46,7 +46,7 @@ pub fn polled(response: &Response, context: &Context<'_>) -> Verdict {
 
 /// The verdict on an answer to the GET that a 303, or a named result, asked for.
 ///
-/// Whatever the resource says of its own state, it is the result. [`Action::TryAgain`] repeats the
+/// Whatever the resource says of its own state, it is the result. [`super::Action::TryAgain`] repeats the
 /// GET.
 #[must_use]
 pub fn followed(response: &Response, context: &Context<'_>) -> Verdict {
@@ -54,7 +54,7 @@ pub fn followed(response: &Response, context: &Context<'_>) -> Verdict {
     get.verdict(match response.status {
         202 => get.keep_polling(),
         206 => PARTIAL,
-        200..=299 if response.content == Content::Lost || get.looks_foreign() => CUT_OFF,
+        200..=299 if matches!(response.content, Content::Lost) || get.looks_foreign() => CUT_OFF,
         200..=299 => &Ruling(
             Succeed,
             Maybe,
@@ -87,7 +87,7 @@ pub fn poll_failed(failure: &Failure) -> Verdict {
 const CUT_OFF: &Ruling = &Ruling(
     Again,
     Maybe,
-    "the answer to the question for the result was cut off or does not look like the server's",
+    "the result was cut off, or does not look like the server's",
 );
 const GONE: &Ruling = &Ruling(
     Attend(Reason::PollLost),
@@ -153,7 +153,7 @@ impl<'a> Answer<'a> {
             408 | 421 | 425 | 429 | 500.. | 0..200 => &Ruling(
                 AgainLimited,
                 Maybe,
-                "the question for the result was answered with %",
+                "asked for the result, the server answered %",
             ),
             _ => &Ruling(
                 Attend(Reason::RefusedAfterDoubt),

@@ -6,7 +6,7 @@ use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict};
 use crate::message::filled;
 use crate::planted;
 use crate::retry::retry_after;
-use crate::text::digits;
+use crate::text::decimal;
 use crate::time::spoken;
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl Answer<'_> {
             To::AgainLimited | To::Throttled => retry_after::hint(&response.headers, context.now),
             _ => self.hint(),
         };
-        let (mut before, mut after, mut filler) = ("", "", digits(response.status.into()));
+        let (mut before, mut after, mut filler) = ("", "", decimal(response.status));
         let action = match to {
             To::Succeed => {
                 let replayed = self.replayed();

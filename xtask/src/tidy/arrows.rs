@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// floors below it, never one above. The order is the one that ARCHITECTURE.md draws.
 const FLOORS: &[&[&str]] = &[
     &["planted", "seam"],
-    &["time"],
     &["text"],
+    &["time"],
     &["json", "key"],
     &["message"],
     &["fingerprint", "profile", "retry"],

@@ -4,7 +4,6 @@
 //! A crate of its own, so that the other chores do not wait for its dependencies.
 #![forbid(unsafe_code)]
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 use wasm_bindgen_cli_support::Bindgen;
@@ -44,11 +43,5 @@ fn generate(module: &Path, folder: &Path, bare: bool) -> Result<(), String> {
     };
     let fail = |error| format!("{}: {error}", module.display());
     kind.and_then(|bindgen| bindgen.generate(folder))
-        .map_err(|error| fail(format!("{error:#}")))?;
-    if bare {
-        // The types are those of the functions, wherever they stand.
-        let types = folder.join("samekey.d.ts");
-        fs::copy(types, folder.join("samekey_bg.d.ts")).map_err(|error| fail(error.to_string()))?;
-    }
-    Ok(())
+        .map_err(|error| fail(format!("{error:#}")))
 }

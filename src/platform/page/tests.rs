@@ -313,3 +313,20 @@ fn any_bytes_are_answered() {
     assert!(!call(&[]).is_empty());
     assert!(!call(&[5, 255, 255, 255, 255, 1]).is_empty());
 }
+
+/// A page cannot set how long settled entries are kept, so nobody there checks it.
+#[test]
+fn every_profile_of_a_page_remembers_no_longer_than_settled_entries_are_kept() {
+    let wrong = |profile: Profile, kept: Option<Duration>| {
+        let mut settings = Settings::new();
+        settings.settled_for = kept.unwrap_or(settings.settled_for);
+        settings.profiles.push(profile);
+        let mut problems = Problems::default();
+        settings.check_retention(&mut problems);
+        !problems.is_empty()
+    };
+    for profile in Profile::all() {
+        assert!(!wrong(profile.clone(), None), "{profile:?}");
+        assert!(wrong(profile, Some(Duration::ZERO)));
+    }
+}

@@ -49,13 +49,7 @@ fn generate(module: &Path, folder: &Path, bare: bool) -> Result<(), String> {
     };
     let fail = |error| format!("{}: {error}", module.display());
     kind.and_then(|bindgen| bindgen.generate(folder))
-        .map_err(|error| fail(format!("{error:#}")))?;
-    if bare {
-        // The types are those of the functions, wherever they stand.
-        let types = folder.join("samekey.d.ts");
-        fs::copy(types, folder.join("samekey_bg.d.ts")).map_err(|error| fail(error.to_string()))?;
-    }
-    Ok(())
+        .map_err(|error| fail(format!("{error:#}")))
 }
 
 /// Packs a file with LZMA, without bits for a position: the code of a module has no columns.

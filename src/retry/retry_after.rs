@@ -8,7 +8,7 @@
 mod date;
 
 use super::backoff::share;
-use crate::message::{Headers, around};
+use crate::message::{Headers, around, number};
 use crate::time::Timestamp;
 use date::date;
 use std::time::Duration;
@@ -45,13 +45,13 @@ pub fn hint(headers: &Headers, now: Timestamp) -> Option<Duration> {
 pub fn asked(headers: &Headers, now: Timestamp) -> Option<Duration> {
     let mut longest = None;
     for (name, value) in headers.iter() {
-        let number = digits(value);
+        let count = number(value);
         longest = longest.max(match name {
-            "retry-after" => match number {
+            "retry-after" => match count {
                 Some(seconds) => Some(Duration::from_secs(seconds)),
                 None => until(value, headers, now),
             },
-            "retry-after-ms" | "x-ms-retry-after-ms" => number.map(Duration::from_millis),
+            "retry-after-ms" | "x-ms-retry-after-ms" => count.map(Duration::from_millis),
             _ => None,
         });
     }
@@ -89,8 +89,8 @@ fn refill(item: &str) -> Option<Option<Duration>> {
         let (part, after) = divided(parameters, b';')?;
         let (name, value) = around(part, b'=').unwrap_or((part, ""));
         match name.trim_ascii() {
-            "r" => left = Some(digits(value)?),
-            "t" => reset = Some(Duration::from_secs(digits(value)?)),
+            "r" => left = Some(number(value)?),
+            "t" => reset = Some(Duration::from_secs(number(value)?)),
             _ => {}
         }
         rest = after;
@@ -156,19 +156,6 @@ pub(crate) fn until(value: &str, headers: &Headers, now: Timestamp) -> Option<Du
     })
 }
 
-/// Digits and nothing else; more than fit are as many as fit.
-fn digits(value: &str) -> Option<u64> {
-    let mut number = None;
-    for byte in value.bytes() {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        let tens = number.unwrap_or(0u64).saturating_mul(10);
-        number = Some(tens.saturating_add(u64::from(byte - b'0')));
-    }
-    number
-}
-
 /// What stands before the first `mark` outside quotes, and what after it; nothing if a quote stays
 /// open.
 fn divided(text: &str, mark: u8) -> Option<(&str, Option<&str>)> {
@@ -187,12 +174,20 @@ fn divided(text: &str, mark: u8) -> Option<(&str, Option<&str>)> {
     (!quoted).then_some((text, None))
 }
 
+/// What else a token may hold: any of `_-.:*/%!#$&'^`|~+`.
+fn is_mark(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-'..=b'/' | b':' | b'^'..=b'`' | b'|' | b'~'
+    )
+}
+
 /// A quota's name: a quoted string or a token.
 fn is_item(text: &str) -> bool {
     let string = text.len() >= 2 && text.starts_with('"') && text.ends_with('"');
     let token = text
         .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"_-.:*/%!#$&'^`|~+".contains(&b));
+        .all(|b| b.is_ascii_alphanumeric() || is_mark(b));
     !text.is_empty() && (string || token)
 }
 

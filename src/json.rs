@@ -4,7 +4,7 @@
 //! core scans the text where it lies. The scanner is total: it never panics, never recurses deeper
 //! than [`DEEPEST`], and whatever it cannot read it reports as absent.
 
-use crate::text::{around, before, number, parts};
+use crate::text::{around, before, hex, number, parts};
 
 /// How deeply values may nest before the scanner gives up on them.
 const DEEPEST: usize = 96;
@@ -98,11 +98,14 @@ fn quoted(text: &str) -> String {
     out.push('"');
     for c in text.chars() {
         match c {
-            '"' | '\\' => out.extend(['\\', c]),
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
             c if c < ' ' => {
-                let digit = |value: u32| char::from_digit(value, 16).unwrap_or('0');
                 out.push_str("\\u00");
-                out.extend([digit(u32::from(c) / 16), digit(u32::from(c) % 16)]);
+                out.push(hex(c as u8 >> 4));
+                out.push(hex(c as u8 & 15));
             }
             c => out.push(c),
         }

@@ -438,7 +438,11 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> [u8; N] {
-        self.take(N).try_into().unwrap_or([0; N])
+        let mut array = [0; N];
+        for (place, byte) in array.iter_mut().zip(self.take(N)) {
+            *place = *byte;
+        }
+        array
     }
 
     #[inline(never)]

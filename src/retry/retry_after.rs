@@ -68,34 +68,31 @@ pub fn rate_limit(headers: &Headers) -> Option<Duration> {
     }
     let mut longest = None;
     for line in headers.get_all("ratelimit") {
-        let mut rest = Some(line);
-        while let Some(list) = rest {
-            let (item, after) = divided(list, b',')?;
-            longest = longest.max(refill(item)?);
+        let (mut rest, mut named) = (line, false);
+        let (mut left, mut reset) = (None, None);
+        loop {
+            let (part, mark, after) = divided(rest)?;
+            let (name, value) = around(part, b'=').unwrap_or((part, ""));
+            match name.trim_ascii() {
+                _ if !named => named = is_item(part.trim_ascii()).then_some(true)?,
+                "r" => left = Some(number(value)?),
+                "t" => reset = Some(number(value)?),
+                _ => {}
+            }
+            if mark != b';' {
+                // The end of a quota, which counts if nothing is left of it.
+                if left == Some(0) {
+                    longest = longest.max(reset);
+                }
+                (named, left, reset) = (false, None, None);
+            }
+            if mark == 0 {
+                break;
+            }
             rest = after;
         }
     }
-    longest
-}
-
-/// How long until a quota refills, if nothing is left of it. The outer `None`: it is malformed.
-fn refill(item: &str) -> Option<Option<Duration>> {
-    let (name, mut rest) = divided(item, b';')?;
-    if !is_item(name.trim_ascii()) {
-        return None;
-    }
-    let (mut left, mut reset) = (None, None);
-    while let Some(parameters) = rest {
-        let (part, after) = divided(parameters, b';')?;
-        let (name, value) = around(part, b'=').unwrap_or((part, ""));
-        match name.trim_ascii() {
-            "r" => left = Some(number(value)?),
-            "t" => reset = Some(Duration::from_secs(number(value)?)),
-            _ => {}
-        }
-        rest = after;
-    }
-    Some(reset.filter(|_| left == Some(0)))
+    longest.map(Duration::from_secs)
 }
 
 /// How long to wait: never less than the server asked, never less than `floor`.
@@ -156,22 +153,22 @@ pub(crate) fn until(value: &str, headers: &Headers, now: Timestamp) -> Option<Du
     })
 }
 
-/// What stands before the first `mark` outside quotes, and what after it; nothing if a quote stays
-/// open.
-fn divided(text: &str, mark: u8) -> Option<(&str, Option<&str>)> {
+/// What stands before the first `,` or `;` outside quotes, which of them it is (none at the end), and
+/// what comes after it; nothing if a quote stays open.
+fn divided(text: &str) -> Option<(&str, u8, &str)> {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
             b'"' => quoted = !quoted,
-            _ if byte == mark && !quoted => {
-                return Some((text.get(..at)?, text.get(at + 1..)));
+            b',' | b';' if !quoted => {
+                return Some((text.get(..at)?, byte, text.get(at + 1..)?));
             }
             _ => {}
         }
     }
-    (!quoted).then_some((text, None))
+    (!quoted).then_some((text, 0, ""))
 }
 
 /// What else a token may hold: any of `_-.:*/%!#$&'^`|~+`.

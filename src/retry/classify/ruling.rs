@@ -51,34 +51,26 @@ pub(super) enum Effect {
 impl To {
     /// The action, where it needs no place and nobody doubts it.
     pub(super) fn action(self, hint: Option<Duration>) -> Action {
-        let again = Again {
-            hint,
-            ..Again::default()
-        };
+        let (mut at_once, mut once, mut floor) = (false, None, Duration::ZERO);
         match self {
-            To::Reject => Action::Reject,
-            To::Attend(reason) => Action::Attend(reason),
-            To::StillRunning => Action::StillRunning(hint),
-            To::Reauthorise => Action::Reauthorise,
-            To::Throttled if hint.is_none() => Action::TryAgain(Again {
-                floor: THROTTLED_FLOOR,
-                ..again
-            }),
-            To::AgainAtOnce => Action::TryAgain(Again {
-                at_once: true,
-                ..Again::default()
-            }),
-            To::AgainOnce(once) => {
-                let at_once = matches!(once, Once::Misdirected | Once::StaleConnection);
-                Action::TryAgain(Again {
-                    hint: hint.filter(|_| !at_once),
-                    at_once,
-                    once: Some(once),
-                    ..Again::default()
-                })
+            To::Reject => return Action::Reject,
+            To::Attend(reason) => return Action::Attend(reason),
+            To::StillRunning => return Action::StillRunning(hint),
+            To::Reauthorise => return Action::Reauthorise,
+            To::Throttled if hint.is_none() => floor = THROTTLED_FLOOR,
+            To::AgainAtOnce => at_once = true,
+            To::AgainOnce(remedy) => {
+                at_once = matches!(remedy, Once::Misdirected | Once::StaleConnection);
+                once = Some(remedy);
             }
-            _ => Action::TryAgain(again),
+            _ => {}
         }
+        Action::TryAgain(Again {
+            hint: hint.filter(|_| !at_once),
+            floor,
+            at_once,
+            once,
+        })
     }
 }
 

@@ -28,3 +28,7 @@ pub(crate) fn is(number: u8) -> bool {
 pub(crate) const fn is(_: u8) -> bool {
     false
 }
+
+/// Whether what is rare in life is to be frequent: whoever is tortured lives for seconds.
+#[cfg(feature = "sqlite")]
+pub(crate) const OFTEN: bool = cfg!(feature = "planted");

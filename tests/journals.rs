@@ -8,6 +8,8 @@ mod journals {
     mod figures;
     pub(crate) mod files;
     mod lies;
+    mod model;
+    mod tape;
 }
 
 use journals::files;
@@ -86,6 +88,14 @@ pub(crate) async fn advance(
     write.flush = flush;
     entry.progress = write.progress.clone();
     journal.record(write).await.unwrap();
+}
+
+/// A write that bounces: it changes nothing, but takes a turn. Whoever wrote before has what is on its tape
+/// filed by it, and writes its next step straight into the tables.
+pub(crate) async fn take_a_turn(rival: &SqliteJournal) {
+    let nothing = sample(rival.owner(), "ann", "nothing", 0);
+    let bounced = rival.record(step(&nothing, Phase::Waiting)).await;
+    assert_eq!(bounced.unwrap_err().kind(), JournalErrorKind::Stale);
 }
 
 pub(crate) async fn everything(journal: &SqliteJournal) -> Result<Vec<Entry>, JournalError> {

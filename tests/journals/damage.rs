@@ -1,7 +1,7 @@
 //! What is done to a journal behind its back is noticed, or does no harm.
 
 use super::files::{beside, set_mode};
-use crate::{advance, begin, everything, folder, refusal};
+use crate::{advance, begin, everything, folder, refusal, take_a_turn};
 use samekey::entry::{DecodeError, Entry, Phase};
 use samekey::journal::conformance::{sample, step};
 use samekey::journal::{
@@ -13,19 +13,30 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The files of a journal as a crash would leave them, and what they hold.
-struct Scene {
-    files: Vec<(&'static str, Vec<u8>)>,
-    entries: Vec<Entry>,
+pub(super) struct Scene {
+    pub(super) files: Vec<(&'static str, Vec<u8>)>,
+    pub(super) entries: Vec<Entry>,
 }
 
 impl Scene {
     /// A journal that is still open, with everything of the last round in its log.
-    async fn crashed() -> Scene {
+    pub(super) async fn crashed() -> Scene {
         let folder = folder();
         let path = folder.path().join("j");
         let journal = SqliteJournal::open(&path).unwrap();
-        let entries = populate(&journal).await;
+        let rival = SqliteJournal::open(&path).unwrap();
+        let entries = populate(&journal, Some(&rival)).await;
         let files = take(&path, &["", "-wal", "-lock"]);
+        Scene { files, entries }
+    }
+
+    /// A journal that is still open, with everything but its first steps on its tape.
+    pub(super) async fn taped() -> Scene {
+        let folder = folder();
+        let path = folder.path().join("j");
+        let journal = SqliteJournal::open(&path).unwrap();
+        let entries = populate(&journal, None).await;
+        let files = take(&path, &["", "-wal", "-lock", "-tape"]);
         Scene { files, entries }
     }
 
@@ -34,19 +45,19 @@ impl Scene {
         let folder = folder();
         let path = folder.path().join("j");
         let journal = SqliteJournal::open(&path).unwrap();
-        let entries = populate(&journal).await;
+        let entries = populate(&journal, None).await;
         drop(journal);
         let files = take(&path, &["", "-lock"]);
         Scene { files, entries }
     }
 
-    fn file(&self, ending: &str) -> &[u8] {
+    pub(super) fn file(&self, ending: &str) -> &[u8] {
         let found = self.files.iter().find(|(name, _)| *name == ending);
         &found.unwrap().1
     }
 
     /// Lays the files out again, after `alter` has changed them.
-    fn lay(&self, alter: impl Fn(&str, &mut Vec<u8>)) -> (TempDir, PathBuf) {
+    pub(super) fn lay(&self, alter: impl Fn(&str, &mut Vec<u8>)) -> (TempDir, PathBuf) {
         let folder = folder();
         let path = folder.path().join("j");
         for (ending, bytes) in &self.files {
@@ -60,15 +71,18 @@ impl Scene {
     }
 }
 
-fn take(path: &Path, endings: &[&'static str]) -> Vec<(&'static str, Vec<u8>)> {
+pub(super) fn take(path: &Path, endings: &[&'static str]) -> Vec<(&'static str, Vec<u8>)> {
     let read = |ending| (ending, fs::read(beside(path, ending)).unwrap());
     endings.iter().copied().map(read).collect()
 }
 
-async fn populate(journal: &SqliteJournal) -> Vec<Entry> {
+/// Writes all kinds of entries; with a rival each step is a commit of its own in the log, else on the tape.
+pub(super) async fn populate(journal: &SqliteJournal, rival: Option<&SqliteJournal>) -> Vec<Entry> {
     let mut entries = Vec::new();
     for i in 0..30 {
+        turn_of(rival).await;
         let mut entry = begin(journal, &format!("intent/{i}")).await.unwrap();
+        turn_of(rival).await;
         match i % 4 {
             0 => advance(journal, &mut entry, Phase::Rejected, Flush::Full).await,
             1 => advance(journal, &mut entry, Phase::Waiting, Flush::Full).await,
@@ -79,8 +93,14 @@ async fn populate(journal: &SqliteJournal) -> Vec<Entry> {
     entries
 }
 
+async fn turn_of(rival: Option<&SqliteJournal>) {
+    if let Some(rival) = rival {
+        take_a_turn(rival).await;
+    }
+}
+
 /// Everything that can be asked of a journal, or the first sign of damage.
-async fn read_all(path: &Path) -> Result<Vec<Entry>, String> {
+pub(super) async fn read_all(path: &Path) -> Result<Vec<Entry>, String> {
     // Laying a reserve by for each of some hundred journals would only take time.
     let options = SqliteOptions::new().reserve(0);
     let journal = SqliteJournal::open_with(path, options).map_err(|error| error.to_string())?;
@@ -108,13 +128,17 @@ async fn read_all(path: &Path) -> Result<Vec<Entry>, String> {
 }
 
 /// Positions spread over a file, and bits spread over a byte.
-fn spread(length: usize, count: usize) -> impl Iterator<Item = (usize, u8)> {
+pub(super) fn spread(length: usize, count: usize) -> impl Iterator<Item = (usize, u8)> {
     (0..count).map(move |i| (i * length / count + i * 37 % (length / count), 1 << (i % 8)))
 }
 
 #[tokio::test]
 async fn a_sound_journal_is_read_back_whole() {
-    for scene in [Scene::crashed().await, Scene::closed().await] {
+    for scene in [
+        Scene::crashed().await,
+        Scene::taped().await,
+        Scene::closed().await,
+    ] {
         let (_folder, path) = scene.lay(|_, _| {});
         assert!(read_all(&path).await.unwrap() == scene.entries);
     }
@@ -175,9 +199,11 @@ async fn a_torn_tail_is_no_damage() {
     let folder = folder();
     let path = folder.path().join("j");
     let journal = SqliteJournal::open(&path).unwrap();
-    let entries = populate(&journal).await;
+    let rival = SqliteJournal::open(&path).unwrap();
+    let entries = populate(&journal, Some(&rival)).await;
     let noted = take(&path, &["-lock"]);
     let whole = fs::metadata(beside(&path, "-wal")).unwrap().len() as usize;
+    take_a_turn(&rival).await;
     begin(&journal, "never acknowledged").await.unwrap();
     let mut files = take(&path, &["", "-wal"]);
     files.extend(noted);
@@ -285,13 +311,15 @@ async fn with_lax_outcomes(lax: usize) -> (Scene, usize) {
     let folder = folder();
     let path = folder.path().join("j");
     let journal = SqliteJournal::open(&path).unwrap();
-    let mut entries = populate(&journal).await;
+    let rival = SqliteJournal::open(&path).unwrap();
+    let mut entries = populate(&journal, Some(&rival)).await;
     let synced = fs::metadata(beside(&path, "-wal")).unwrap().len() as usize;
     for entry in entries
         .iter_mut()
         .filter(|e| e.progress.phase.is_open())
         .take(lax)
     {
+        take_a_turn(&rival).await;
         advance(&journal, entry, Phase::Succeeded, Flush::Normal).await;
     }
     let files = take(&path, &["", "-wal", "-lock"]);
@@ -516,12 +544,14 @@ async fn beginning_what_is_there_but_cannot_be_read_names_it() {
     let folder = folder();
     let path = folder.path().join("j");
     let journal = SqliteJournal::open(&path).unwrap();
+    let rival = SqliteJournal::open(&path).unwrap();
     let connection = rusqlite::Connection::open(&path).unwrap();
     let altered = "UPDATE entries SET progress = zeroblob(9) WHERE slot = ?1";
     let newer = "UPDATE entries SET progress = ?2 WHERE slot = ?1";
     for intent in ["altered", "newer"] {
         let entry = begin(&journal, intent).await.unwrap();
         let slot = entry.slot.cast_signed();
+        take_a_turn(&rival).await;
         let done = match intent {
             "newer" => connection.execute(newer, (slot, of_format_9(&entry))),
             _ => connection.execute(altered, [slot]),

@@ -41,19 +41,26 @@ async fn every_file_is_private_and_the_folder_too() {
 }
 
 #[tokio::test]
-async fn closing_leaves_one_file_and_its_two_helpers() {
+async fn closing_leaves_one_file_and_its_three_helpers() {
     let folder = folder();
     let path = folder.path().join("j");
     let journal = SqliteJournal::open(&path).unwrap();
-    begin(&journal, "a").await.unwrap();
-    assert_eq!(everything(&journal).await.unwrap().len(), 1);
+    for intent in ["a", "b", "c", "d", "e"] {
+        begin(&journal, intent).await.unwrap();
+    }
+    assert_eq!(everything(&journal).await.unwrap().len(), 5);
     drop(journal);
     let mut left: Vec<_> = fs::read_dir(folder.path())
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!(left, ["j", "j-lock", "j-reserve"]);
+    assert_eq!(left, ["j", "j-lock", "j-reserve", "j-tape"]);
+    // Everything is in the one file; on the tape is only that it was filed.
+    assert_eq!(fs::metadata(beside(&path, "-tape")).unwrap().len(), 512);
+    fs::remove_file(beside(&path, "-tape")).unwrap();
+    let journal = SqliteJournal::open(&path).unwrap();
+    assert_eq!(everything(&journal).await.unwrap().len(), 5);
 }
 
 #[test]

@@ -34,7 +34,7 @@ With at least one of the first four, only those arms run.
   --cuts N        power cuts of an ext4 file system, and controls that must lose (10, full 300); needs root
   --faults N|all  the n-th write, sync, open or truncation fails (240, full: every n until a run is clean);
                   also a full and a read-only disk
-  --flips N       flipped bits in database, log and entries (200, full 20,000)
+  --flips N       flipped bits in database, log, tape and entries (200, full 20,000)
   --full          the full size of every arm
   --seed N        moments and choices are drawn from it (1); it is printed, but processes are not replayed
                   by it, as a simulation is
@@ -240,7 +240,7 @@ const ARMS: &[Arm] = &[
 fn cut_arm(run: &mut Run, bench: &mut cuts::Bench, arm: &Arm, size: &Size) -> Res<()> {
     let (name, started) = (arm.name, now());
     let cuts = (size.cuts * arm.share).div_ceil(3);
-    let (mut outcomes, mut relearnt, mut lost) = (0, 0, 0);
+    let (mut outcomes, mut relearnt, mut lost, mut taped) = (0, 0, 0, 0);
     for number in 0..cuts {
         let plan = cuts::Plan {
             seed: size.seed.wrapping_mul(1_000_003).wrapping_add(number),
@@ -250,6 +250,7 @@ fn cut_arm(run: &mut Run, bench: &mut cuts::Bench, arm: &Arm, size: &Size) -> Re
         };
         let cut = bench.cut(plan)?;
         outcomes += cut.outcomes;
+        taped += u64::from(cut.taped);
         relearnt += cut.verdict.relearnt;
         lost += cut.verdict.counts.lost;
         let what = format!("{name} cut {number} of seed {}", size.seed);
@@ -260,6 +261,7 @@ fn cut_arm(run: &mut Run, bench: &mut cuts::Bench, arm: &Arm, size: &Size) -> Re
         }
     }
     figure(&format!("cuts_{name}"), cuts, "cuts");
+    figure(&format!("cuts_{name}_on_tape"), taped, "cuts");
     figure(&format!("cut_{name}_lost_begins"), lost, "begins");
     figure(&format!("cut_{name}_outcomes"), outcomes, "outcomes told");
     figure(
@@ -274,6 +276,9 @@ fn cut_arm(run: &mut Run, bench: &mut cuts::Bench, arm: &Arm, size: &Size) -> Re
     if !arm.flush && relearnt == 0 {
         run.red
             .push("no cut cost a success its place: they cut nothing".into());
+    }
+    if taped == 0 {
+        run.red.push(format!("no {name} cut met a tape"));
     }
     if outcomes == 0 {
         run.red
@@ -353,6 +358,10 @@ fn fail(run: &mut Run, size: &Size, apart: Option<&String>) -> Res<()> {
             run.take("faults", verdict.counts, &verdict.words);
         }
         figure("fault_points", reach.points, "points");
+        figure("fault_calls_on_tape", reach.on_tape, "calls");
+        if reach.on_tape == 0 {
+            run.red.push("nothing was written to a tape".into());
+        }
         figure("fault_points_beyond_the_end", reach.not_reached, "points");
         if reach.unclean > 0 {
             let why = format!("{} kinds of faults never came to an end", reach.unclean);

@@ -161,8 +161,7 @@ async fn a_long_log_is_copied_and_begins_anew() {
         let file = folder.path().join(format!("j{ending}"));
         std::fs::metadata(file).unwrap().len()
     };
-    // Copied behind everybody's back, so there may be more in the log by then; never copied it would have
-    // 20,000 pages.
+    // Copied behind everybody's back, so there may be more in the log by then.
     for round in 0..400 {
         let begins = (0..32).map(|i| {
             let entry = sample(journal.owner(), "ann", &format!("{round}/{i}"), 0);

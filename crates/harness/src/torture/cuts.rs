@@ -7,11 +7,11 @@ use super::kills::finish_all;
 use super::leaks;
 use super::server::Server;
 use super::told::{self, Said, Told};
-use super::tools::{Process, Res, Scratch, now, pause};
+use super::tools::{Process, Res, Scratch, beside, now, pause};
 use super::wire::Wire;
 use super::worker::{Job, Kind};
 use crate::sim::rng::Rng;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How many actions a worker has before it.
@@ -42,10 +42,19 @@ pub(super) struct Cut {
     pub(super) verdict: Verdict,
     /// How many outcomes had been told before it.
     pub(super) outcomes: u64,
+    /// Whether something was left on the tape.
+    pub(super) taped: bool,
 }
 
 fn is_outcome(told: &&Told) -> bool {
     matches!(told.said, Said::Outcome(_))
+}
+
+/// Whether there is more on the tape of a journal than that all was filed.
+fn is_taped(journal: &Path) -> bool {
+    const HEAD: u64 = 512;
+    let tape = std::fs::metadata(beside(journal, "-tape"));
+    tape.is_ok_and(|found| found.len() > HEAD)
 }
 
 /// What is told while a cut is prepared.
@@ -103,6 +112,7 @@ impl Bench {
         let (told, sent_before) = self.work_until_the_cut(&shift, plan, &mut rng)?;
         let outcomes = told.iter().filter(is_outcome).count() as u64;
         let journal = shift.folder.join("j");
+        let taped = is_taped(&journal);
         let before = rows(&journal)?;
         let numbers = |number: &u64| number / 1_000 == self.cuts;
         let drain = Job {
@@ -132,6 +142,7 @@ impl Bench {
         let cut = Cut {
             verdict: evidence.judge(),
             outcomes,
+            taped,
         };
         // The disk is small; what was deleted still lies on it, and is searched for secrets.
         let _ = std::fs::remove_dir_all(&shift.folder);

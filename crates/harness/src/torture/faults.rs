@@ -87,6 +87,8 @@ pub(super) struct Reach {
     pub(super) not_reached: u64,
     /// Kinds of which no run was clean, however far they went.
     pub(super) unclean: u64,
+    /// How many of the calls that may fail are about the tape, in a run without faults.
+    pub(super) on_tape: u64,
 }
 
 impl Bench {
@@ -116,7 +118,8 @@ impl Bench {
 
     /// Runs the points, two at a time: so many that were reached, or every one there is.
     pub(super) fn points(&self, wanted: u64, seed: u64) -> Res<(Vec<Verdict>, Reach)> {
-        let rows = plan(&self.lengths()?, wanted, seed);
+        let (lengths, on_tape) = self.lengths()?;
+        let rows = plan(&lengths, wanted, seed);
         let (at, reached) = (AtomicUsize::new(0), AtomicU64::new(0));
         let ran: Mutex<Vec<Ran>> = Mutex::default();
         let (missed, unclean) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -156,17 +159,23 @@ impl Bench {
             points: ran.len() as u64,
             not_reached: missed.into_inner(),
             unclean: unclean.into_inner(),
+            on_tape,
         };
         Ok((self.judge(ran)?, reach))
     }
 
-    /// How many calls of each kind one thread makes at most, in a run without faults.
-    fn lengths(&self) -> Res<BTreeMap<&'static str, u64>> {
+    /// How many calls of each kind one thread makes at most, in a run without faults, and how many write or
+    /// sync the tape.
+    fn lengths(&self) -> Res<(BTreeMap<&'static str, u64>, u64)> {
         let scratch = Scratch::new("point")?;
         let log = scratch.join("calls");
         let job = self.job(&scratch.join("j"), ACTIONS);
         let calls: Vec<&str> = KINDS.iter().map(|(call, _)| *call).collect();
-        let trace = ["-e".to_owned(), format!("trace={}", calls.join(","))];
+        let trace = [
+            "-y".to_owned(),
+            "-e".to_owned(),
+            format!("trace={}", calls.join(",")),
+        ];
         let mut process = Process::start(&mut traced(&job, &trace, &log, &self.printed())?)?;
         if process.wait(Duration::from_secs(60)).is_none() {
             return Err("a traced worker without faults does not end".into());
@@ -185,7 +194,10 @@ impl Bench {
             let of = counts.iter().filter(|((_, name), _)| *name == call);
             of.map(|(_, count)| *count).max().unwrap_or(0)
         };
-        Ok(KINDS.iter().map(|(call, _)| (*call, most(call))).collect())
+        let is_on_tape = |line: &&str| line.contains("j-tape>") && !line.contains("pread64");
+        let on_tape = text.lines().filter(is_on_tape).count() as u64;
+        let lengths = KINDS.iter().map(|(call, _)| (*call, most(call)));
+        Ok((lengths.collect(), on_tape))
     }
 
     fn printed(&self) -> PathBuf {

@@ -1,4 +1,4 @@
-//! One flipped bit, in the database, in its log, or in an encoded entry.
+//! One flipped bit, in the database, in its log, on its tape, or in an encoded entry.
 //!
 //! It is *noticed* if the journal refuses to open or to list, or reports the entry as damaged. It is
 //! *harmless* if every entry is there as before, byte for byte, each still guards its action, and nothing
@@ -26,6 +26,17 @@ pub(super) struct Flips {
     pub(super) silent_without_us: u64,
 }
 
+/// Where the last steps of a journal are, and how it came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Killed, with every step a commit in the log, as two write in turn.
+    Logged,
+    /// Killed, with most of it on the tape of one who wrote alone.
+    Taped,
+    /// Closed in good order.
+    Closed,
+}
+
 /// The files of a journal as a kill leaves them, or a good end, and what they hold.
 struct Scene {
     files: Vec<(&'static str, Vec<u8>)>,
@@ -33,13 +44,18 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(crashed: bool) -> Res<Scene> {
+    async fn new(end: End) -> Res<Scene> {
         let folder = Scratch::in_memory("scene")?;
         let path = folder.join("j");
         let journal = open(&path)?;
+        let rival = match end {
+            End::Logged => Some(open(&path)?),
+            End::Taped | End::Closed => None,
+        };
         let mut entries = Vec::new();
         for number in 0..ENTRIES {
             let mut entry = sample(journal.owner(), "ann", &format!("intent/{number}"), 0);
+            take_a_turn(rival.as_ref()).await;
             let begun = journal.begin(entry.clone()).await;
             let Ok(Begun::Created(receipt)) = begun else {
                 return Err("a begin failed".into());
@@ -52,6 +68,7 @@ impl Scene {
                 _ => None,
             };
             if let Some(phase) = phase {
+                take_a_turn(rival.as_ref()).await;
                 let write = step(&entry, phase);
                 let progress = write.progress.clone();
                 journal
@@ -62,10 +79,10 @@ impl Scene {
             }
             entries.push(entry);
         }
-        let crashed = crashed.then_some(journal);
-        let endings: &[&str] = match crashed {
-            Some(_) => &["", "-wal", "-lock"],
-            None => &["", "-lock"],
+        let open = (end != End::Closed).then_some(journal);
+        let endings: &[&str] = match open {
+            Some(_) => &["", "-wal", "-lock", "-tape"],
+            None => &["", "-lock", "-tape"],
         };
         let read = |ending: &&'static str| {
             let bytes = fs::read(beside(&path, ending)).map_err(because("cannot read"))?;
@@ -90,9 +107,14 @@ impl Scene {
         Ok(())
     }
 
-    fn bits(&self, of: &str) -> u64 {
+    /// A bit of the file of this name, in a block that holds something: a tape is mostly a hole.
+    fn bit(&self, of: &str, rng: &mut Rng) -> u64 {
+        const BLOCK: usize = 512;
         let file = self.files.iter().find(|(ending, _)| *ending == of);
-        file.map_or(0, |(_, bytes)| bytes.len() as u64 * 8)
+        let blocks = file.map_or(&[][..], |(_, bytes)| bytes).chunks(BLOCK);
+        let used = blocks.enumerate().filter(|(_, block)| *block != [0; BLOCK]);
+        let used: Vec<u64> = used.map(|(number, _)| number as u64).collect();
+        rng.pick(&used) * BLOCK as u64 * 8 + rng.below(BLOCK as u64 * 8)
     }
 
     /// Whether a flip was noticed; an error if it was neither that nor harmless.
@@ -148,6 +170,14 @@ impl Scene {
     }
 }
 
+/// A write that bounces: it only keeps the other handle from being alone.
+async fn take_a_turn(rival: Option<&SqliteJournal>) {
+    if let Some(rival) = rival {
+        let nothing = sample(rival.owner(), "ann", "nothing", 0);
+        let _ = rival.record(step(&nothing, Phase::Waiting)).await;
+    }
+}
+
 fn open(path: &Path) -> Res<SqliteJournal> {
     // Laying a reserve by for each of some thousand journals would only take time.
     let options = SqliteOptions::new().reserve(0);
@@ -188,16 +218,22 @@ pub(super) fn run(count: u64, seed: u64) -> Res<(Flips, Vec<String>)> {
 
 async fn flips(count: u64, seed: u64) -> Res<(Flips, Vec<String>)> {
     let mut rng = Rng::new(seed);
-    let (crashed, closed) = (Scene::new(true).await?, Scene::new(false).await?);
+    let (logged, taped) = (
+        Scene::new(End::Logged).await?,
+        Scene::new(End::Taped).await?,
+    );
+    let closed = Scene::new(End::Closed).await?;
     let (mut flips, mut words) = (Flips::default(), Vec::new());
     for number in 0..count {
         if number % 1_000 == 999 {
             println!("{} of {count} flips in one of two threads", number + 1);
         }
-        let (scene, of) = match number % 4 {
-            0 => (&crashed, "-wal"),
+        let (scene, of) = match number % 8 {
+            0 | 4 => (&logged, "-wal"),
             1 => (&closed, ""),
-            2 => (&crashed, ""),
+            2 => (&logged, ""),
+            3 | 7 => (&taped, "-tape"),
+            5 => (&taped, "-wal"),
             _ => {
                 let entry =
                     &closed.entries[usize::try_from(rng.below(ENTRIES as u64)).unwrap_or(0)];
@@ -206,7 +242,7 @@ async fn flips(count: u64, seed: u64) -> Res<(Flips, Vec<String>)> {
                 continue;
             }
         };
-        let bit = rng.below(scene.bits(of));
+        let bit = scene.bit(of, &mut rng);
         let folder = Scratch::in_memory("flip")?;
         scene.lay(&folder.join("j"), of, bit)?;
         if of == "-wal" && number % 16 == 0 {

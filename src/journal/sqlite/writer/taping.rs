@@ -11,13 +11,14 @@ use crate::journal::sqlite::statements::Statements;
 use crate::journal::sqlite::tape::{self, Place, Step};
 use crate::journal::sqlite::{opening, writer::Outcome};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
+use crate::planted;
 use rusqlite::Connection;
 use std::sync::Arc;
 
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
 /// How many entries a round holds before it is filed, and how many bytes.
-const MANY: usize = 1024;
+const MANY: usize = if planted::OFTEN { 20 } else { 1024 };
 const LONG: u64 = 3 << 19;
 
 /// A round that is being filed.

@@ -312,17 +312,17 @@ fn entries_are_shown_once_and_as_they_are_now_wherever_their_halves_lie() {
     lately.begin(4, &row(&known[3]));
     let shown = lately.entries(&connection).unwrap();
     assert_eq!(shown, known[1..]);
-    let listing = rows::list(&connection, Query::default(), &shown).unwrap();
+    let listing = rows::list(&connection, &Query::default(), &shown).unwrap();
     assert_eq!(listing.entries, known);
     // The same while the older round has been filed and nobody has said so.
     file(&connection, &older);
     let shown = lately.entries(&connection).unwrap();
-    let listing = rows::list(&connection, Query::default(), &shown).unwrap();
+    let listing = rows::list(&connection, &Query::default(), &shown).unwrap();
     assert_eq!(listing.entries, known);
     let settled = Query {
         select: Select::Settled,
         ..Query::default()
     };
-    let listing = rows::list(&connection, settled, &shown).unwrap();
+    let listing = rows::list(&connection, &settled, &shown).unwrap();
     assert_eq!(listing.entries, known[2..3]);
 }

@@ -243,11 +243,9 @@ fn an_entry_is_known_by_its_name_and_fits_only_what_follows_from_it_in_either_ro
         let mut entry = entry_in(5, "a");
         let mut lately = Lately::default();
         lately.begin(5, &row(&entry));
-        let turn_over = |lately: Lately| match filing {
-            true => after(lately),
-            false => lately,
-        };
-        lately = turn_over(lately);
+        if filing {
+            lately = after(lately);
+        }
         let stale = update(&mut entry.clone(), Phase::Waiting);
         let sending = update(&mut entry, Phase::Sending);
         assert_eq!(lately.fits(&sending), Some(true));

@@ -11,7 +11,7 @@ pub use codec::{DecodeError, FORMAT};
 
 use crate::fingerprint::Fingerprint;
 use crate::key::{Key, Reference};
-use crate::message::{Headers, Method, quoted};
+use crate::message::{Headers, Method, filled, quoted};
 use crate::retry::classify::{Complete, Once, Reason, Replayed};
 use crate::time::Timestamp;
 use std::fmt;
@@ -34,12 +34,12 @@ impl Scope {
     /// # Errors
     /// Says what is wrong with either name.
     pub fn new(application: &str, principal: Option<&str>) -> Result<Scope, String> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         if application.is_empty() || application.len() > 64 || !application.bytes().all(plain) {
-            return Err(format!(
-                "the application's name {} must be 1 to 64 letters, digits, dots, dashes or \
+            return Err(filled(
+                "the application's name % must be 1 to 64 letters, digits, dots, dashes or \
                  underscores",
-                quoted(application)
+                &[&quoted(application)],
             ));
         }
         let Some(principal) = principal else {
@@ -47,12 +47,12 @@ impl Scope {
         };
         if principal.is_empty() || principal.len() > 256 || principal.chars().any(char::is_control)
         {
-            return Err(format!(
-                "the principal {} must be 1 to 256 characters without control characters",
-                quoted(principal)
+            return Err(filled(
+                "the principal % must be 1 to 256 characters without control characters",
+                &[&quoted(principal)],
             ));
         }
-        Ok(Scope(format!("{application}/{principal}").into()))
+        Ok(Scope([application, "/", principal].concat().into()))
     }
 
     /// A scope read back from a journal.

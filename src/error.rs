@@ -3,7 +3,9 @@
 use crate::entry::{Phase, Progress};
 use crate::journal::{JournalError, JournalErrorKind};
 use crate::key::Reference;
+use crate::message::filled;
 use crate::retry::classify::Reason;
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::fmt;
 
@@ -119,9 +121,10 @@ impl Error {
 
     pub(crate) fn deferred(until: Timestamp, now: Timestamp) -> Error {
         let seconds = until.since(now).as_secs();
-        let message = format!(
-            "the server asked to be left alone for {seconds} s; the operation is parked until then and \
-             goes on under the same key"
+        let message = filled(
+            "the server asked to be left alone for % s; the operation is parked until then and goes \
+             on under the same key",
+            &[&decimal(seconds)],
         );
         Error::new(ErrorKind::Deferred(until), message)
     }
@@ -129,9 +132,15 @@ impl Error {
     /// Adds how the last attempt ended.
     pub(crate) fn because(mut self, progress: &Progress) -> Error {
         if let Some(last) = progress.recent.last() {
-            self.0.message = format!("{}; last: {}", self.0.message, last.reason);
+            self.0.message = [&*self.0.message, "; last: ", &last.reason].concat();
         }
         self
+    }
+
+    /// What happened and what to do, without the reference.
+    #[cfg(feature = "page")]
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
     }
 
     /// What kind of trouble it is.
@@ -213,40 +222,68 @@ impl From<JournalError> for Error {
     }
 }
 
+/// All that is wrong with what was given: it is told at once.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(String);
+
+impl Problems {
+    pub(crate) fn add(&mut self, problem: &str) {
+        if !self.0.is_empty() {
+            self.0.push_str("; ");
+        }
+        self.0.push_str(problem);
+    }
+
+    pub(crate) fn add_all(&mut self, problems: &[String]) {
+        problems.iter().for_each(|problem| self.add(problem));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn told(self, kind: ErrorKind) -> Result<(), Error> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(Error::new(kind, self.0)),
+        }
+    }
+}
+
 /// What happened, then what to do.
 fn explain(reason: Reason) -> &'static str {
     match reason {
         Reason::Exhausted => {
-            "not known yet: the attempts are spent, and one of them may have been applied; resume \
-             later, it goes on under the same key"
+            "not known yet: the attempts are spent, and one may have been applied; resume later, \
+             it goes on under the same key"
         }
         Reason::WindowClosed => {
             "not known: the server may have forgotten the key by now, so sending again could act \
-             twice; find out on the server by the reference, then settle it by hand"
+             twice; find out by the reference, then settle it by hand"
         }
         Reason::KeyMismatch => {
-            "the server says that this key was used with another request; look at what it holds under \
-             this reference, then settle it by hand"
+            "the server says that this key was used with another request; find out by the \
+             reference, then settle it by hand"
         }
         Reason::RefusedAfterDoubt => {
-            "not known: this attempt was refused, but an earlier one may have been applied; find out by \
-             the reference, or resume once the refusal's cause is gone"
+            "not known: this attempt was refused, but an earlier one may have been applied; find \
+             out by the reference, or mend the cause, then resume"
         }
         Reason::FinalErrorReplayed => {
-            "not known: the server keeps replaying a stored error, and what happened before it failed \
-             only the server knows; find out by the reference"
+            "not known: the server keeps replaying a stored error, and only it knows what \
+             happened before; find out by the reference"
         }
         Reason::UnexpectedBody => {
             "not known: the answer does not look like the API's, perhaps a gateway or a portal spoke; \
              check the network, then resume"
         }
         Reason::CrossOriginRedirect => {
-            "the server redirects to another origin, which may not see the key; correct the URL, and \
-             find out by the reference whether anything happened"
+            "the server redirects to another origin, which may not see the key; correct the URL, \
+             and find out by the reference"
         }
         Reason::Redirected => {
-            "the server redirects in a way that cannot be followed with the same request; correct the \
-             URL, and find out by the reference whether anything happened"
+            "the server redirects in a way that cannot be followed with the same request; correct \
+             the URL, and find out by the reference"
         }
         Reason::Protocol => "the answer has no meaning for this request; find out by the reference",
         Reason::PollLost => {
@@ -257,8 +294,7 @@ fn explain(reason: Reason) -> &'static str {
             "the server accepted the request and reports that the work failed; see its answer"
         }
         Reason::Throttled => {
-            "the server takes the requests for abuse and asks to stop; talk to its operator, then \
-             resume"
+            "the server takes the requests for abuse; talk to its operator, then resume"
         }
         Reason::Cancelled => {
             "it was cancelled, but may have been applied before; find out by the reference, then settle \
@@ -276,7 +312,7 @@ fn explain(reason: Reason) -> &'static str {
              server, then settle it by hand"
         }
         Reason::AlreadyDone => {
-            "the server says that this was done before, but not with what result; find it by the \
+            "the server says that this was done before, but not with what result; find out by the \
              reference, then settle it by hand"
         }
     }

@@ -1,7 +1,7 @@
 //! The digest that shows whether two requests are the same one.
 
 use crate::message::{Headers, Method};
-use sha2::{Digest, Sha256};
+use crate::seam::digest::Hash;
 use std::fmt;
 
 /// SHA-256 over what a request is: method, URL, kept headers and body.
@@ -15,10 +15,10 @@ impl Fingerprint {
     /// The fingerprint of a request, taken over its exact body bytes.
     #[must_use]
     pub fn of(method: Method, url: &str, headers: &Headers, body: &[u8]) -> Fingerprint {
-        let mut hash = Sha256::new();
+        let mut hash = Hash::new();
         let mut part = |bytes: &[u8]| {
             // Each part is preceded by its length, so that no two requests run together alike.
-            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(&(bytes.len() as u64).to_le_bytes());
             hash.update(bytes);
         };
         part(method.as_str().as_bytes());
@@ -29,7 +29,7 @@ impl Fingerprint {
             part(value.as_bytes());
         }
         part(body);
-        Fingerprint(hash.finalize().into())
+        Fingerprint(hash.finish())
     }
 
     /// A fingerprint read back from a journal.
@@ -45,14 +45,22 @@ impl Fingerprint {
     }
 }
 
-impl fmt::Display for Fingerprint {
+impl Fingerprint {
     /// The first eight bytes in hex: enough to see that two differ.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for byte in &self.0[..8] {
+            for digit in [byte / 16, byte % 16] {
+                text.extend(char::from_digit(digit.into(), 16));
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0[..8].iter().flat_map(|byte| [byte / 16, byte % 16]);
-        let text: String = digits
-            .filter_map(|digit| char::from_digit(digit.into(), 16))
-            .collect();
-        f.write_str(&text)
+        f.write_str(&self.text())
     }
 }
 

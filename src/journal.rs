@@ -28,7 +28,9 @@ pub mod stores {
 use crate::entry::{DecodeError, Entry, Grade, Owner, Phase, Progress, Scope};
 pub use crate::entry::{Expected, Flush, Liveness, Receipt};
 use crate::key::{Key, Reference};
+use crate::message::filled;
 use crate::seam::{BoxFuture, MaybeSend, MaybeSync};
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::fmt;
 use std::sync::Arc;
@@ -329,18 +331,19 @@ pub(crate) fn unreadable(slot: u64, error: DecodeError) -> (JournalErrorKind, St
         DecodeError::TooNew(_) => JournalErrorKind::TooNew,
         _ => JournalErrorKind::Corrupt,
     };
-    let message = format!(
-        "entry {slot} cannot be read: {error}; nothing is sent for it. Keep the journal and \
-         find out from the server what became of it"
+    let message = filled(
+        "entry % cannot be read: %; nothing is sent for it. Keep the journal and find out from the \
+         server what became of it",
+        &[&decimal(slot), &error.text()],
     );
     (kind, message)
 }
 
 /// What [`JournalError::not_settled`] says.
 pub(crate) fn not_settled(key: &Key) -> String {
-    format!(
-        "{} has not ended, so it cannot be forgotten; finish or settle it first",
-        key.reference()
+    filled(
+        "% has not ended, so it cannot be forgotten; finish or settle it first",
+        &[&key.reference().text()],
     )
 }
 

@@ -4,18 +4,18 @@
 //! core scans the text where it lies. The scanner is total: it never panics, never recurses deeper
 //! than [`DEEPEST`], and whatever it cannot read it reports as absent.
 
+use crate::text::{around, before, hex, number, parts};
+
 /// How deeply values may nest before the scanner gives up on them.
 const DEEPEST: usize = 96;
 
 /// A scalar found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Scalar {
-    /// A string, its escapes resolved.
-    Text(String),
-    /// `true` or `false`.
-    Flag(bool),
-    /// A number, as it was written.
-    Number(String),
+pub(crate) struct Scalar {
+    /// Whether it is a string.
+    pub(crate) quoted: bool,
+    /// As it was written; of a string, with its escapes resolved.
+    pub(crate) text: String,
 }
 
 /// The scalar at `path`, such as `error.code` or `errors[0].reason`.
@@ -24,15 +24,14 @@ pub(crate) enum Scalar {
 /// place is not seen; what stands before it is.
 pub(crate) fn find(text: &[u8], path: &str) -> Option<Scalar> {
     let mut at = Scanner::new(text).at;
-    for step in path.as_bytes().split(|byte| *byte == b'.') {
-        let mut parts = step.split(|byte| b"[]".contains(byte));
-        let name = parts.next().unwrap_or_default();
+    for step in parts(path, b'.') {
+        let (name, index) = around(step, b'[').unwrap_or((step, ""));
         if !name.is_empty() {
-            at = Scanner { text, at }.member(str::from_utf8(name).ok()?)?;
+            at = Scanner { text, at }.member(name)?;
         }
-        if let Some(index) = parts.next() {
-            let index = str::from_utf8(index).ok()?.parse();
-            at = Scanner { text, at }.element(index.ok()?)?;
+        if !index.is_empty() {
+            let index = number(before(index, b"]"))?;
+            at = Scanner { text, at }.element(index)?;
         }
     }
     Scanner { text, at }.scalar()
@@ -40,10 +39,9 @@ pub(crate) fn find(text: &[u8], path: &str) -> Option<Scalar> {
 
 /// The string at `path`.
 pub(crate) fn text(body: &[u8], path: &str) -> Option<String> {
-    match find(body, path) {
-        Some(Scalar::Text(text)) => Some(text),
-        _ => None,
-    }
+    find(body, path)
+        .filter(|found| found.quoted)
+        .map(|found| found.text)
 }
 
 /// Whether `text` is surely not JSON. Nesting too deep to follow gets the benefit of the doubt.
@@ -86,7 +84,7 @@ pub(crate) fn with_member(text: &[u8], name: &str, value: &str) -> Result<Vec<u8
     let mut inside = Scanner { text, at: open + 1 };
     inside.space();
     let comma = if inside.peek() == Some(b'}') { "" } else { "," };
-    let added = format!("{}:{}{comma}", quoted(name), quoted(value));
+    let added = [&quoted(name), ":", &quoted(value), comma].concat();
     let mut out = Vec::with_capacity(text.len() + added.len());
     out.extend_from_slice(&text[..=open]);
     out.extend_from_slice(added.as_bytes());
@@ -100,11 +98,14 @@ fn quoted(text: &str) -> String {
     out.push('"');
     for c in text.chars() {
         match c {
-            '"' | '\\' => out.extend(['\\', c]),
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
             c if c < ' ' => {
-                let digit = |value: u32| char::from_digit(value, 16).unwrap_or('0');
                 out.push_str("\\u00");
-                out.extend([digit(u32::from(c) / 16), digit(u32::from(c) % 16)]);
+                out.push(hex(c as u8 >> 4));
+                out.push(hex(c as u8 & 15));
             }
             c => out.push(c),
         }
@@ -185,7 +186,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Where element `index` of an array stands.
-    fn element(mut self, index: usize) -> Option<usize> {
+    fn element(mut self, index: u64) -> Option<usize> {
         if !self.eat(b'[') {
             return None;
         }
@@ -208,13 +209,13 @@ impl<'a> Scanner<'a> {
             return None;
         }
         let found = &self.text[start..self.at];
-        match first {
-            b'"' => Some(Scalar::Text(unquoted(found))),
-            b't' => Some(Scalar::Flag(true)),
-            b'f' => Some(Scalar::Flag(false)),
-            b'n' => None,
-            _ => Some(Scalar::Number(str::from_utf8(found).ok()?.into())),
-        }
+        let quoted = first == b'"';
+        let text = if quoted {
+            unquoted(found)
+        } else {
+            str::from_utf8(found).ok()?.into()
+        };
+        (first != b'n').then_some(Scalar { quoted, text })
     }
 
     /// Past one value.

@@ -1,6 +1,7 @@
 //! The key that every attempt of an action carries, and the reference that people read aloud.
 
-use sha2::{Digest, Sha256};
+use crate::seam::digest::digest;
+use crate::text::{decimal, filled, hex};
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,9 +25,21 @@ impl Key {
     /// A UUIDv4 from 16 bytes of the operating system's randomness.
     #[must_use]
     pub fn from_random(bytes: [u8; 16]) -> Key {
-        let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
-        let mut text = uuid::Uuid::encode_buffer();
-        Key(Arc::from(&*uuid.hyphenated().encode_lower(&mut text)))
+        let mut text = String::with_capacity(36);
+        for (at, byte) in bytes.into_iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            // The version, and the variant of the versions there are.
+            let byte = match at {
+                6 => byte & 0x0f | 0x40,
+                8 => byte & 0x3f | 0x80,
+                _ => byte,
+            };
+            text.push(hex(byte >> 4));
+            text.push(hex(byte & 15));
+        }
+        Key(text.into())
     }
 
     /// Takes over a key that somebody else minted, byte for byte.
@@ -45,9 +58,9 @@ impl Key {
             ));
         }
         if text.len() > MAX_KEY {
-            return Err(InvalidKey(format!(
-                "the key has {} characters; no server takes more than {MAX_KEY}",
-                text.len()
+            return Err(InvalidKey(filled(
+                "the key has % characters; no server takes more than 255",
+                &[&decimal(text.len() as u64)],
             )));
         }
         Ok(Key(text.into()))
@@ -86,7 +99,6 @@ impl fmt::Debug for Key {
 #[error("{0}")]
 pub struct InvalidKey(pub(crate) String);
 
-const HEX: &[u8; 16] = b"0123456789abcdef";
 /// Digits of a check character: Crockford's letters less `Z`, so that their number is a prime.
 const CHECK: &[u8; 31] = b"0123456789ABCDEFGHJKMNPQRSTVWXY";
 const DIGITS: usize = 12;
@@ -122,7 +134,7 @@ impl Reference {
     }
 
     fn of_foreign(key: &Key) -> Reference {
-        let hash = Sha256::digest(key.as_str());
+        let hash = digest(key.as_str().as_bytes());
         Reference(std::array::from_fn(|i| {
             if i % 2 == 0 {
                 hash[i / 2] >> 4
@@ -135,10 +147,7 @@ impl Reference {
     /// The twelve hex digits, in lower case and without dashes.
     #[must_use]
     pub fn digits(&self) -> String {
-        self.0
-            .iter()
-            .map(|d| char::from(HEX[usize::from(*d)]))
-            .collect()
+        self.0.iter().map(|digit| hex(*digit)).collect()
     }
 
     /// The twelve digits as a number.
@@ -155,6 +164,19 @@ impl Reference {
         prefix
     }
 
+    /// As people read it.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for (at, digit) in self.0.iter().enumerate() {
+            text.push(hex(*digit).to_ascii_uppercase());
+            if at % 4 == 3 {
+                text.push('-');
+            }
+        }
+        text.push(self.check());
+        text
+    }
+
     fn check(&self) -> char {
         let sum: usize = self
             .0
@@ -168,13 +190,7 @@ impl Reference {
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = self.digits();
-        text.make_ascii_uppercase();
-        text.push(self.check());
-        for at in [12, 8, 4] {
-            text.insert(at, '-');
-        }
-        f.pad(&text)
+        f.pad(&self.text())
     }
 }
 
@@ -192,8 +208,9 @@ impl std::str::FromStr for Reference {
         let mut typed = Vec::with_capacity(DIGITS + 1);
         for c in text.chars() {
             match c.to_ascii_uppercase() {
-                '-' | '–' | '—' | '_' | '.' => {}
-                space if space.is_whitespace() => {}
+                '-' | '_' | '.' | ' ' | '\t'..='\r' => {}
+                // Spaces and dashes of all kinds.
+                '\u{85}' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{206f}' | '\u{3000}' => {}
                 'O' => typed.push(b'0'),
                 'I' | 'L' => typed.push(b'1'),
                 c if c.is_ascii_alphanumeric() => typed.push(c as u8),
@@ -224,25 +241,51 @@ fn hex_value(byte: u8) -> Option<u8> {
 
 /// A text that is not a reference, and what is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
 #[non_exhaustive]
 pub enum InvalidReference {
     /// A character that no reference holds.
-    #[error("the character {} does not occur in a reference; one looks like 7D3F-92AB-1C4E-7", .0.encode_utf8(&mut [0; 4]))]
     Character(char),
     /// Too short or too long.
-    #[error("a reference has 13 letters and digits, this has {0}; one looks like 7D3F-92AB-1C4E-7")]
     Length(usize),
     /// The check character does not fit: a slip of the pen.
-    #[error(
-        "the last character does not fit the rest: one of them was misread or two were swapped"
-    )]
     Check,
+}
+
+impl InvalidReference {
+    /// What is wrong, for people.
+    pub(crate) fn text(self) -> String {
+        let (template, filler) = match self {
+            InvalidReference::Character(c) => (
+                "the character % does not occur in a reference; one looks like 7D3F-92AB-1C4E-7",
+                c.into(),
+            ),
+            InvalidReference::Length(length) => (
+                "a reference has 13 letters and digits, this has %; one looks like 7D3F-92AB-1C4E-7",
+                decimal(length as u64),
+            ),
+            InvalidReference::Check => (
+                "the last character does not fit the rest: one of them was misread or two were swapped",
+                String::new(),
+            ),
+        };
+        filled(template, &[&filler])
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_minted_key_is_written_as_every_uuid_is(bytes: [u8; 16]) {
+            let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
+            let key = Key::from_random(bytes);
+            prop_assert_eq!(key.as_str(), uuid.hyphenated().to_string());
+        }
+    }
 
     #[test]
     fn a_minted_key_is_a_uuid_of_version_4() {

@@ -156,6 +156,7 @@ pub mod retry;
 mod seal;
 pub mod seam;
 pub mod testing;
+mod text;
 mod time;
 mod trace;
 pub mod transport;

@@ -85,6 +85,7 @@ use crate::retry::classify::{
     self, Action, Again, Applied, Complete, Context, Once, Reason, Replayed, Verdict,
 };
 use crate::retry::{Policy, backoff, retry_after};
+use crate::text::is_among;
 use crate::time::{Now, Timestamp};
 use permit::Order;
 use std::sync::Arc;
@@ -96,17 +97,8 @@ const MAX_HOPS: u8 = 5;
 /// Answers above this size are handed out but not kept in the journal.
 const KEEP_ANSWERS_UP_TO: usize = 64 * 1024;
 /// Headers of an answer that the journal keeps. Cookies and the like stay out.
-const KEPT_ANSWER_HEADERS: [&str; 9] = [
-    "content-type",
-    "content-language",
-    "date",
-    "etag",
-    "idempotent-replayed",
-    "last-modified",
-    "location",
-    "request-id",
-    "x-request-id",
-];
+const KEPT_ANSWER_HEADERS: &str = " content-type content-language date etag idempotent-replayed \
+    last-modified location request-id x-request-id ";
 
 /// Drives one operation from its entry to an end. See the [module](self).
 #[derive(Debug)]
@@ -234,6 +226,7 @@ impl Machine {
 
     /// Takes in what happened and says what to do next.
     pub fn step(&mut self, event: Event, tick: Tick) -> Decision {
+        let tick = &tick;
         self.progress.seen_at = self.progress.seen_at.max(tick.now.wall);
         match event {
             Event::Drive(receipt) => self.drive(receipt, tick),
@@ -257,10 +250,10 @@ impl Machine {
         }
     }
 
-    fn drive(&mut self, receipt: Receipt, tick: Tick) -> Decision {
+    fn drive(&mut self, receipt: Receipt, tick: &Tick) -> Decision {
         self.receipt = Some(receipt);
         self.run.started = Some(tick.now);
-        self.run.window = Window::open(&self.progress, tick.now);
+        self.run.window = Window::open(&self.progress, &tick.now);
         match self.progress.phase {
             Phase::Attention(reason) => return Decision::Finish(End::Attention(reason)),
             phase if phase.is_settled() => return Decision::Finish(End::Settled),
@@ -295,7 +288,7 @@ impl Machine {
     ///
     /// Its revision is written already, and was a moment ago; after a wait somebody else may have
     /// written since, and another write shows whether the entry is still ours.
-    fn start(&mut self, waited: bool, tick: Tick) -> Decision {
+    fn start(&mut self, waited: bool, tick: &Tick) -> Decision {
         self.run.begun = true;
         self.run.started = Some(tick.now);
         if self.progress.poll_url.is_some() {
@@ -313,7 +306,7 @@ impl Machine {
         self.launch(tick)
     }
 
-    fn follow(&mut self, tick: Tick) -> Decision {
+    fn follow(&mut self, tick: &Tick) -> Decision {
         match self.next.take() {
             Some(Next::Launch) | None => self.launch(tick),
             Some(Next::Probe) => self.probe(tick),
@@ -322,7 +315,7 @@ impl Machine {
         }
     }
 
-    fn woke(&mut self, may_retry: bool, tick: Tick) -> Decision {
+    fn woke(&mut self, may_retry: bool, tick: &Tick) -> Decision {
         if !self.run.begun {
             return self.start(true, tick);
         }
@@ -347,11 +340,11 @@ impl Machine {
 
     /// Notes that an attempt is about to leave; the write also shows whether we still hold the
     /// lease.
-    fn next_attempt(&mut self, tick: Tick) -> Decision {
+    fn next_attempt(&mut self, tick: &Tick) -> Decision {
         if self
             .run
             .window
-            .is_closed(&self.progress, &self.policy, tick.now)
+            .is_closed(&self.progress, &self.policy, &tick.now)
         {
             return self.window_closed(tick);
         }
@@ -363,8 +356,12 @@ impl Machine {
     }
 
     /// Sends, if the window and the time that is left allow it.
-    fn launch(&mut self, tick: Tick) -> Decision {
-        let Some(left) = self.run.window.left(&self.progress, &self.policy, tick.now) else {
+    fn launch(&mut self, tick: &Tick) -> Decision {
+        let Some(left) = self
+            .run
+            .window
+            .left(&self.progress, &self.policy, &tick.now)
+        else {
             return self.window_closed(tick);
         };
         let order = Order {
@@ -372,7 +369,7 @@ impl Machine {
             body: &self.body,
             moved_to: self.progress.moved_to.as_deref(),
             attempt: self.progress.attempts,
-            timeout: self.policy.attempt_timeout.min(self.time_left(tick.now)),
+            timeout: self.policy.attempt_timeout.min(self.time_left(&tick.now)),
             not_after: tick.now.monotonic.saturating_add(left),
         };
         match self
@@ -388,16 +385,16 @@ impl Machine {
         }
     }
 
-    fn probe(&mut self, tick: Tick) -> Decision {
+    fn probe(&mut self, tick: &Tick) -> Decision {
         let Some(url) = &self.progress.poll_url else {
             return self.next_attempt(tick);
         };
-        let timeout = self.policy.attempt_timeout.min(self.time_left(tick.now));
+        let timeout = self.policy.attempt_timeout.min(self.time_left(&tick.now));
         self.run.sent_at = tick.now;
         Decision::Probe(Probe::new(url, timeout))
     }
 
-    fn answered(&mut self, response: Response, tick: Tick) -> Decision {
+    fn answered(&mut self, response: Response, tick: &Tick) -> Decision {
         self.run
             .window
             .heed_server(&mut self.progress, &self.profile, &response, tick.now.wall);
@@ -412,7 +409,7 @@ impl Machine {
         // A login page cut short is no success either.
         let page = classify::is_page(&response, &self.profile);
         let settles = *complete == Complete::Status && !page;
-        if response.is_success() && response.content == Content::Lost && settles {
+        if response.is_success() && matches!(response.content, Content::Lost) && settles {
             self.run.lost_success = Some(response.clone());
         }
         let status = Some(response.status);
@@ -420,7 +417,7 @@ impl Machine {
         self.heed(verdict, status, tick)
     }
 
-    fn failed(&mut self, failure: &Failure, tick: Tick) -> Decision {
+    fn failed(&mut self, failure: &Failure, tick: &Tick) -> Decision {
         if failure.kind == FailureKind::WindowClosed && failure.sent == Sent::No {
             return self.window_closed(tick);
         }
@@ -433,7 +430,7 @@ impl Machine {
         self.heed(verdict, None, tick)
     }
 
-    fn context(&self, tick: Tick) -> Context<'_> {
+    fn context(&self, tick: &Tick) -> Context<'_> {
         let url = self
             .progress
             .poll_url
@@ -449,7 +446,7 @@ impl Machine {
         }
     }
 
-    fn heed(&mut self, verdict: Verdict, status: Option<u16>, tick: Tick) -> Decision {
+    fn heed(&mut self, verdict: Verdict, status: Option<u16>, tick: &Tick) -> Decision {
         let polling = self.progress.poll_url.is_some();
         if !polling {
             self.progress.note_attempt(Attempt {
@@ -457,7 +454,7 @@ impl Machine {
                 ended_at: tick.now.wall,
                 took: tick.now.since(self.run.sent_at),
                 status,
-                reason: verdict.reason.into_owned().into(),
+                reason: verdict.reason.into(),
             });
             self.run.in_doubt |= verdict.applied == Applied::Maybe;
         }
@@ -484,7 +481,7 @@ impl Machine {
         }
     }
 
-    fn try_again(&mut self, again: Again, tick: Tick) -> Decision {
+    fn try_again(&mut self, again: Again, tick: &Tick) -> Decision {
         self.progress.used.extend(again.once);
         let parked = again
             .hint
@@ -513,7 +510,7 @@ impl Machine {
 
     /// The server works on this key: that is bounded by time alone, for a lock that it holds for
     /// half a minute must not use up the attempts.
-    fn still_running(&mut self, hint: Option<Duration>, tick: Tick) -> Decision {
+    fn still_running(&mut self, hint: Option<Duration>, tick: &Tick) -> Decision {
         self.run.attempts = self.run.attempts.saturating_sub(1).max(1);
         self.run.retries += 1;
         let backoff = backoff::delay(&self.policy, self.run.retries, tick.roll);
@@ -528,7 +525,7 @@ impl Machine {
         )
     }
 
-    fn poll_again(&mut self, again: Again, tick: Tick) -> Decision {
+    fn poll_again(&mut self, again: Again, tick: &Tick) -> Decision {
         if again.once == Some(Once::PollLost) {
             self.progress.used.push(Once::PollLost);
             self.progress.poll_url = None;
@@ -537,7 +534,7 @@ impl Machine {
         self.still_running(again.hint, tick)
     }
 
-    fn poll_at(&mut self, url: String, hint: Option<Duration>, tick: Tick) -> Decision {
+    fn poll_at(&mut self, url: String, hint: Option<Duration>, tick: &Tick) -> Decision {
         let first = self.progress.poll_url.is_none();
         let moved = self
             .progress
@@ -570,7 +567,7 @@ impl Machine {
         pause.hinted && pause.wait > self.policy.defer_above
     }
 
-    fn wait_or_stop(&mut self, pause: Pause, tick: Tick) -> Decision {
+    fn wait_or_stop(&mut self, pause: Pause, tick: &Tick) -> Decision {
         let until = tick.now.wall + pause.wait;
         self.run.heard = pause.hinted.then_some(until);
         let polling = self.progress.poll_url.is_some();
@@ -578,7 +575,7 @@ impl Machine {
             && self
                 .run
                 .window
-                .closes_within(pause.wait, &self.progress, &self.policy, tick.now)
+                .closes_within(pause.wait, &self.progress, &self.policy, &tick.now)
         {
             // What was surely not sent may begin a new window, but not sooner than the server asked.
             if self.parks(&pause) && !self.run.in_doubt {
@@ -587,13 +584,13 @@ impl Machine {
             self.progress.not_before = self.run.heard;
             return self.window_closed(tick);
         }
-        let fits = pause.wait <= self.time_left(tick.now);
+        let fits = pause.wait <= self.time_left(&tick.now);
         if polling
             && !fits
             && self
                 .run
                 .window
-                .is_closed(&self.progress, &self.policy, tick.now)
+                .is_closed(&self.progress, &self.policy, &tick.now)
         {
             // A job that outlasts its key's window is a person's to look at; resuming asks again.
             return self.attend(Reason::Exhausted);
@@ -625,7 +622,7 @@ impl Machine {
     }
 
     /// The attempts or the time are spent.
-    fn stop(&mut self, tick: Tick) -> Decision {
+    fn stop(&mut self, tick: &Tick) -> Decision {
         if let Some(lost) = self.run.lost_success.take() {
             self.last = Some(lost);
             return self.settle(Phase::Succeeded, Replayed::Unknown, tick);
@@ -646,7 +643,7 @@ impl Machine {
     }
 
     /// Nothing may be sent any more; what was surely never sent can begin a new window later.
-    fn window_closed(&mut self, tick: Tick) -> Decision {
+    fn window_closed(&mut self, tick: &Tick) -> Decision {
         if self.run.in_doubt {
             self.attend(Reason::WindowClosed)
         } else {
@@ -662,12 +659,12 @@ impl Machine {
         )
     }
 
-    fn settle(&mut self, phase: Phase, replayed: Replayed, tick: Tick) -> Decision {
+    fn settle(&mut self, phase: Phase, replayed: Replayed, tick: &Tick) -> Decision {
         self.progress.answer = self.last.as_ref().map(|response| Answer {
             status: response.status,
             headers: response
                 .headers
-                .filtered(|name| KEPT_ANSWER_HEADERS.contains(&name)),
+                .filtered(|name| is_among(KEPT_ANSWER_HEADERS, name)),
             body: match &response.content {
                 Content::Whole(bytes) if bytes.len() > KEEP_ANSWERS_UP_TO => Kept::NotKept,
                 Content::Whole(bytes) => Kept::Plain(bytes.as_slice().into()),
@@ -704,7 +701,7 @@ impl Machine {
         }
     }
 
-    fn time_left(&self, now: Now) -> Duration {
+    fn time_left(&self, now: &Now) -> Duration {
         let spent = self
             .run
             .started

@@ -3,6 +3,10 @@
 //! The `http` and `url` crates would cost a checkout page more than the whole rest of samekey, so
 //! the core does without them; the native transport converts at its edge.
 
+use crate::text::decimal;
+pub(crate) use crate::text::{
+    around, around_last, before, filled, is_among, number, parts, place_in, place_of, quoted,
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,12 +48,13 @@ impl Method {
             "PATCH" => Ok(Method::Patch),
             "PUT" => Ok(Method::Put),
             "DELETE" => Ok(Method::Delete),
-            safe @ ("GET" | "HEAD") => Err(InvalidMessage(format!(
-                "{safe} changes nothing on the server and needs no key; send it with any HTTP client"
+            safe @ ("GET" | "HEAD") => Err(InvalidMessage(filled(
+                "% changes nothing on the server and needs no key; send it with any HTTP client",
+                &[safe],
             ))),
-            other => Err(InvalidMessage(format!(
-                "the method {} is not one of POST, PATCH, PUT, DELETE",
-                quoted(other)
+            other => Err(InvalidMessage(filled(
+                "the method % is not one of POST, PATCH, PUT, DELETE",
+                &[&quoted(other)],
             ))),
         }
     }
@@ -105,7 +110,7 @@ impl Headers {
     /// If the token cannot stand in a header.
     pub fn bearer(token: &str) -> Result<Self, InvalidMessage> {
         let mut headers = Headers::new();
-        headers.push("authorization", &format!("Bearer {token}"))?;
+        headers.push("authorization", &["Bearer ", token].concat())?;
         Ok(headers)
     }
 
@@ -120,16 +125,17 @@ impl Headers {
                 | b'+' | b'.' | b'^'..=b'`' | b'|' | b'~')
         };
         if name.is_empty() || !name.bytes().all(token) {
-            return Err(InvalidMessage(format!(
-                "{} is not a header name; use letters, digits and dashes",
-                quoted(name)
+            return Err(InvalidMessage(filled(
+                "% is not a header name; use letters, digits and dashes",
+                &[&quoted(name)],
             )));
         }
         // Every byte is looked at, several at a time: nearly no value holds one.
         let control = |b: u8| ((b < 0x20) & (b != b'\t')) | (b == 0x7f);
         if value.bytes().fold(false, |found, b| found | control(b)) {
-            return Err(InvalidMessage(format!(
-                "the value of header {name} holds a control character (CR, LF or NUL); remove it"
+            return Err(InvalidMessage(filled(
+                "the value of header % holds a control character (CR, LF or NUL); remove it",
+                &[name],
             )));
         }
         let mut text = [name, value.trim_ascii()].concat().into_boxed_str();
@@ -234,12 +240,14 @@ impl Origin {
     /// Refuses what cannot be sent, and credentials inside the URL: they would end up in the
     /// journal.
     pub fn of(url: &str) -> Result<Origin, InvalidMessage> {
-        let refuse = |why: &str| InvalidMessage(format!("{} {why}", quoted(without_query(url))));
-        if !url.bytes().all(|b| b.is_ascii_graphic())
-            && let Some(bad) = url.chars().find(|c| !c.is_ascii_graphic())
-        {
-            let bad = quoted(bad.encode_utf8(&mut [0; 4]));
-            return Err(refuse(&format!("holds {bad}; percent-encode it")));
+        let refuse = |why: &str| InvalidMessage([&quoted(without_query(url)), " ", why].concat());
+        if let Some(at) = url.bytes().position(|b| !b.is_ascii_graphic()) {
+            let mut bad = url.get(at..).unwrap_or_default().chars();
+            let bad: String = bad.next().into_iter().collect();
+            return Err(refuse(&filled(
+                "holds %; percent-encode it",
+                &[&quoted(&bad)],
+            )));
         }
         let parts = place_of(url, "://").and_then(|at| Some((url.get(..at)?, url.get(at + 3..)?)));
         let Some((scheme, rest)) = parts else {
@@ -269,11 +277,27 @@ impl Origin {
                     80
                 }
             }
-            Some(text) => text.parse().map_err(|_| refuse("has an invalid port"))?,
+            Some(text) => match number(text).map(u16::try_from) {
+                Some(Ok(port)) => port,
+                _ => return Err(refuse("has an invalid port")),
+            },
         };
         let mut host: Box<str> = host.into();
         host.make_ascii_lowercase();
         Ok(Origin { https, host, port })
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.https { "https" } else { "http" }
+    }
+
+    /// As people write it.
+    pub(crate) fn text(&self) -> String {
+        let port = match (self.https, self.port) {
+            (true, 443) | (false, 80) => String::new(),
+            (_, port) => [":", &decimal(port)].concat(),
+        };
+        [self.scheme(), "://", &self.host, &port].concat()
     }
 
     /// Whether it is `https`.
@@ -291,17 +315,7 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = if self.https {
-            ("https", 443)
-        } else {
-            ("http", 80)
-        };
-        write!(f, "{scheme}://{}", self.host)?;
-        if self.port == usual {
-            Ok(())
-        } else {
-            write!(f, ":{}", self.port)
-        }
+        f.write_str(&self.text())
     }
 }
 
@@ -311,41 +325,6 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
         Some((host, port)) if !port.bytes().any(|b| b == b']') => (host, Some(port)),
         _ => (authority, None),
     }
-}
-
-/// A text of somebody else's, to be named in a message: control characters do not get into it.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        quoted.push(if c.is_control() { '\u{fffd}' } else { c });
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// Where `part` begins in `text`. The standard library's search is quicker, and larger than all else
-/// that a page downloads of this file.
-pub(crate) fn place_of(text: &str, part: &str) -> Option<usize> {
-    let mut places = text.as_bytes().windows(part.len().max(1));
-    places.position(|window| window == part.as_bytes())
-}
-
-/// What stands before the first of these marks.
-pub(crate) fn before<'a>(text: &'a str, marks: &[u8]) -> &'a str {
-    let end = text.bytes().position(|byte| marks.contains(&byte));
-    end.and_then(|end| text.get(..end)).unwrap_or(text)
-}
-
-/// What stands before the first `mark`, and after it.
-pub(crate) fn around(text: &str, mark: u8) -> Option<(&str, &str)> {
-    let at = text.bytes().position(|byte| byte == mark)?;
-    Some((text.get(..at)?, text.get(at + 1..)?))
-}
-
-/// What stands before the last `mark`, and after it.
-pub(crate) fn around_last(text: &str, mark: u8) -> Option<(&str, &str)> {
-    let at = text.bytes().rposition(|byte| byte == mark)?;
-    Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
 /// A URL as it may be shown: the query can hold what is nobody's business.
@@ -363,21 +342,18 @@ pub(crate) fn resolve(base: &str, location: &str) -> Result<String, InvalidMessa
     let absolute = if place_of(location, "://").is_some() {
         location.to_owned()
     } else if let Some(rest) = location.strip_prefix("//") {
-        format!(
-            "{}://{rest}",
-            if origin.is_https() { "https" } else { "http" }
-        )
+        [origin.scheme(), "://", rest].concat()
     } else if location.starts_with('/') {
-        format!("{origin}{location}")
+        [&origin.text(), location].concat()
     } else {
         let path = without_query(base);
         match around_last(path, b'/') {
-            _ if location.starts_with('?') || location.is_empty() => format!("{path}{location}"),
+            _ if location.starts_with('?') || location.is_empty() => [path, location].concat(),
             // The slashes before the host do not count.
             Some((folder, _)) if place_of(folder, "://").is_some() => {
-                format!("{folder}/{location}")
+                [folder, "/", location].concat()
             }
-            _ => format!("{path}/{location}"),
+            _ => [path, "/", location].concat(),
         }
     };
     Origin::of(&absolute)?;

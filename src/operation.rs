@@ -483,7 +483,9 @@ impl Operation {
     pub(crate) fn check_damage(&self) -> Result<(), Error> {
         match self.damage {
             None => Ok(()),
-            Some(damage) => Err(decisions::distrusted(damage).about(self.reference())),
+            Some(damage) => {
+                Err(decisions::distrusted(self.handle().0, damage).about(self.reference()))
+            }
         }
     }
 

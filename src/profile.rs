@@ -26,6 +26,7 @@
 mod builder;
 mod builtin;
 mod facts;
+mod kept;
 #[cfg(test)]
 mod tests;
 
@@ -34,12 +35,12 @@ pub use facts::{Fact, Sign, Standing};
 
 use crate::json::{self, NotAdded};
 use crate::key::{InvalidKey, Key};
-use crate::message::{Headers, InvalidMessage, Method, Response, place_of, without_query};
+use crate::message::{Headers, InvalidMessage, Method, Response, filled, place_of, without_query};
 use crate::retry::retry_after;
+use crate::text::decimal;
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a server is taken to remember keys when nobody says: the figure most of them publish.
@@ -47,7 +48,7 @@ pub const ASSUMED_WINDOW: Duration = Duration::from_secs(24 * 3600);
 
 /// How one provider speaks the contract. Cheap to clone.
 #[derive(Clone)]
-pub struct Profile(Arc<Rules>);
+pub struct Profile(&'static Rules);
 
 /// Where the key travels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +89,10 @@ pub enum Accepted {
     AskAgain,
 }
 
-#[derive(Clone, Debug)]
+/// What is written down in a list that a program may lengthen.
+type List<T> = Cow<'static, [T]>;
+
+#[derive(Clone, Debug, PartialEq)]
 struct Rules {
     name: Cow<'static, str>,
     carrier: Carrier,
@@ -96,29 +100,61 @@ struct Rules {
     shortest_key: usize,
     longest_key: usize,
     uuid_only: bool,
-    methods: Vec<Method>,
+    methods: List<Method>,
     window: Duration,
     window_is_assumed: bool,
     window_header: Option<Cow<'static, str>>,
-    routes: Vec<Route>,
+    routes: List<Route>,
     marker: Option<Marker>,
     repeat: Repeat,
-    in_flight: Vec<Sign>,
-    mismatch: Vec<Sign>,
-    key_refused: Vec<Sign>,
-    window_closed: Vec<Sign>,
-    created: Vec<(Sign, Cow<'static, str>)>,
+    in_flight: List<Sign>,
+    mismatch: List<Sign>,
+    key_refused: List<Sign>,
+    window_closed: List<Sign>,
+    created: List<(Sign, Cow<'static, str>)>,
     should_retry: Option<Cow<'static, str>>,
-    vouched: Vec<u16>,
-    unprocessed: Vec<u16>,
+    vouched: List<u16>,
+    unprocessed: List<u16>,
     poll_member: Option<Cow<'static, str>>,
     accepted: Accepted,
     html: bool,
-    facts: Vec<Fact>,
+}
+
+impl Rules {
+    /// What holds where nothing is said.
+    const fn new(name: Cow<'static, str>) -> Rules {
+        const NONE: List<Sign> = Cow::Borrowed(&[]);
+        Rules {
+            name,
+            carrier: Carrier::Header(Cow::Borrowed("Idempotency-Key")),
+            quoted: false,
+            shortest_key: 1,
+            longest_key: 255,
+            uuid_only: false,
+            methods: Cow::Borrowed(&[Method::Post, Method::Patch]),
+            window: ASSUMED_WINDOW,
+            window_is_assumed: true,
+            window_header: None,
+            routes: Cow::Borrowed(&[]),
+            marker: None,
+            repeat: Repeat::Original,
+            in_flight: NONE,
+            mismatch: NONE,
+            key_refused: NONE,
+            window_closed: NONE,
+            created: Cow::Borrowed(&[]),
+            should_retry: None,
+            vouched: Cow::Borrowed(&[]),
+            unprocessed: Cow::Borrowed(&[]),
+            poll_member: None,
+            accepted: Accepted::IsSuccess,
+            html: false,
+        }
+    }
 }
 
 /// What differs on some paths of a provider.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Route {
     path: Cow<'static, str>,
     longest_key: Option<usize>,
@@ -126,7 +162,7 @@ struct Route {
 }
 
 /// The header by which a server says that it replayed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Marker {
     header: Cow<'static, str>,
     value: Cow<'static, str>,
@@ -228,7 +264,7 @@ impl Profile {
     /// The facts it is made of, with their sources.
     #[must_use]
     pub fn facts(&self) -> &[Fact] {
-        &self.0.facts
+        kept::facts(self.0)
     }
 
     /// The header line that carries `key`, or nothing if it does not travel in a header.
@@ -285,8 +321,9 @@ impl Profile {
     pub fn check_headers(&self, headers: &Headers) -> Result<(), InvalidMessage> {
         for name in self.key_header().into_iter().chain(["idempotency-key"]) {
             if headers.get_any_case(name).is_some() {
-                return Err(InvalidMessage(format!(
-                    "the header {name} is samekey's to set; remove it, or adopt its value as the key"
+                return Err(InvalidMessage(filled(
+                    "the header % is samekey's to set; remove it, or adopt its value as the key",
+                    &[name],
                 )));
             }
         }
@@ -319,12 +356,13 @@ impl Profile {
         };
         json::with_member(body, member, key.as_str()).map_err(|why| {
             InvalidMessage(match why {
-                NotAdded::Exists => format!(
-                    "the body has a member {member} already; leave it out, or adopt its value as the key"
+                NotAdded::Exists => filled(
+                    "the body has a member % already; leave it out, or adopt its value as the key",
+                    &[member],
                 ),
-                NotAdded::NotAnObject => format!(
-                    "{} takes the key inside the body, which has to be a JSON object",
-                    self.0.name
+                NotAdded::NotAnObject => filled(
+                    "% takes the key inside the body, which has to be a JSON object",
+                    &[&self.0.name],
                 ),
             })
         })
@@ -333,13 +371,18 @@ impl Profile {
     fn check_length(&self, key: &Key, longest: usize) -> Result<(), InvalidKey> {
         let (name, length) = (&self.0.name, key.as_str().len());
         if length > longest || length < self.0.shortest_key {
-            return Err(InvalidKey(format!(
-                "the key has {length} characters; {name} takes {} to {longest}",
-                self.0.shortest_key
+            return Err(InvalidKey(filled(
+                "the key has % characters; % takes % to %",
+                &[
+                    &decimal(length as u64),
+                    name,
+                    &decimal(self.0.shortest_key as u64),
+                    &decimal(longest as u64),
+                ],
             )));
         }
         if self.0.uuid_only && !key.is_uuid() {
-            return Err(InvalidKey(format!("{name} takes only UUIDs as keys")));
+            return Err(InvalidKey(filled("% takes only UUIDs as keys", &[name])));
         }
         Ok(())
     }
@@ -432,12 +475,12 @@ impl Profile {
     /// Whether this status comes from the handler, behind the server's memory of keys: then it is
     /// the key's result whatever happened to earlier attempts.
     pub(crate) fn vouches(&self, status: u16) -> bool {
-        self.0.vouched.contains(&status)
+        is_one_of(&self.0.vouched, status)
     }
 
     /// Whether this status surely comes from in front of the handler.
     pub(crate) fn is_unprocessed(&self, status: u16) -> bool {
-        self.0.unprocessed.contains(&status)
+        is_one_of(&self.0.unprocessed, status)
     }
 
     /// A URL to poll that the body names.
@@ -452,6 +495,14 @@ impl Profile {
     pub(crate) fn expects_html(&self) -> bool {
         self.0.html
     }
+}
+
+#[expect(
+    clippy::manual_contains,
+    reason = "the library's search is made for long lists, and a page would download it"
+)]
+fn is_one_of(statuses: &[u16], status: u16) -> bool {
+    statuses.iter().any(|known| *known == status)
 }
 
 impl Default for Profile {

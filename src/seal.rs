@@ -133,8 +133,9 @@ impl Keeper {
             #[cfg(not(feature = "sealing"))]
             Kept::Sealed(_) => {
                 let _ = (entry, part);
-                Err(locked(
-                    "this build has no sealing; enable the feature `sealing`",
+                Err(Error::new(
+                    ErrorKind::Locked,
+                    "the entry is sealed, and this build has no sealing; nothing was sent and nothing is lost",
                 ))
             }
             _ => Ok(None),
@@ -185,10 +186,16 @@ impl Keeper {
     }
 }
 
+#[cfg(feature = "sealing")]
 fn locked(why: &str) -> Error {
     Error::new(
         ErrorKind::Locked,
-        format!("the entry cannot be opened: {why}; nothing was sent and nothing is lost"),
+        [
+            "the entry cannot be opened: ",
+            why,
+            "; nothing was sent and nothing is lost",
+        ]
+        .concat(),
     )
 }
 
@@ -206,7 +213,7 @@ fn bound_to(entry: &Frozen, part: Part) -> Vec<u8> {
         Part::Answer => "answer",
     };
     let mut aad = Vec::new();
-    let generation = entry.generation.to_string();
+    let generation = crate::text::decimal(entry.generation);
     for field in [
         part,
         entry.key.as_str(),

@@ -1,13 +1,22 @@
-//! The one place where native and browser disagree about `Send`.
+//! The one place where native and browser disagree about `Send`, and about how a digest is made.
 //!
 //! Natively futures cross threads; in a browser nothing does, and most handles of the page cannot.
 //! Every trait of the crate uses these three names instead of choosing for itself.
 
 #[cfg(all(feature = "browser", target_arch = "wasm32"))]
 pub mod border;
+pub(crate) mod digest;
+#[cfg(not(target_arch = "wasm32"))]
+mod digest_quick;
+#[cfg(any(test, target_arch = "wasm32"))]
+mod digest_small;
 #[cfg(feature = "page")]
 pub mod values;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use digest_quick::Hash;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use digest_small::Hash;
 use std::future::Future;
 use std::pin::Pin;
 

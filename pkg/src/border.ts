@@ -1,10 +1,20 @@
-import { call } from "../wasm/samekey_bg.js";
 import { SamekeyError } from "./errors.js";
+import { call } from "./load.js";
 import { pack, random, unpack, type Value } from "./scripts.js";
 import { trouble } from "./told.js";
 
 // What Rust is asked, as it counts.
-export const [OPEN, BEGIN, JOIN, VIEW, OUTCOME, DECREE, REAP, REFERENCE, DRIVE, STEP, END] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const;
+export const OPEN = 0;
+export const BEGIN = 1;
+export const JOIN = 2;
+export const VIEW = 3;
+export const OUTCOME = 4;
+export const DECREE = 5;
+export const REAP = 6;
+export const REFERENCE = 7;
+export const DRIVE = 8;
+export const STEP = 9;
+export const END = 10;
 
 let broken = false;
 

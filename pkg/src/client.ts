@@ -4,7 +4,7 @@ import { frozen } from "./json.js";
 import { load } from "./load.js";
 import { databaseNotes, plainNotes, type Note, type Notes } from "./notes.js";
 import { Operation } from "./operation.js";
-import { pack, type Value } from "./scripts.js";
+import { memory, pack, type Value } from "./scripts.js";
 import type {
   ClientOptions, Effect, Grade, Json, Notice, OperationRequest, Outcome, Pending, Progress, SendOptions,
   State, Summary,
@@ -64,7 +64,7 @@ export class Client {
     const name = `samekey:${options.application}`;
     const lesser = options.store === "memory" || grade === "reload";
     const notes = lesser
-      ? plainNotes(name, options.store === "memory" ? undefined : localStorage)
+      ? plainNotes(name, options.store === "memory" ? memory() : localStorage)
       : databaseNotes(name);
     const channel = options.store !== "memory" && globalThis.BroadcastChannel
       ? new BroadcastChannel(`samekey:${scope}`)
@@ -179,8 +179,8 @@ export class Client {
     return found.map((held) => new Operation(this, this.core, held));
   }
 
-  private async begin({ plain, body, adopted, repeats }: Described): Promise<Operation> {
-    const [operation] = this.handles([await this.core.begin(plain, body, adopted, repeats)]);
+  private async begin({ plain, body, adopted, previous }: Described): Promise<Operation> {
+    const [operation] = this.handles([await this.core.begin(plain, body, adopted, previous)]);
     return operation!;
   }
 
@@ -292,7 +292,7 @@ interface Described {
   plain: Value[];
   body: Uint8Array | undefined;
   adopted: boolean;
-  repeats: boolean;
+  previous: string | undefined;
 }
 
 /** A request as the bindings take it; one without its own repeats the previous one's. */
@@ -315,5 +315,5 @@ function described(request: OperationRequest | undefined, intent: string, previo
     previous, evenIfUnresolved, `${intent}`, url, method, bytes, contentType, request?.withKey, adopted,
     request?.window, request?.profile, complete === "body" ? "" : complete?.header, pack(lines(request?.headers)),
   ];
-  return { plain, body: bytes, adopted: adopted !== undefined, repeats: previous !== undefined };
+  return { plain, body: bytes, adopted: adopted !== undefined, previous };
 }

@@ -5,7 +5,15 @@ import { summary, trouble } from "./told.js";
 import type { Grade, State, Summary } from "./types.js";
 
 // What a drive asks for, as Rust counts.
-const [LOAD, LIVENESS, SWAP, WAIT, PROVE, EXCHANGE, DONE] = [0, 1, 2, 3, 4, 5, 6];
+const LOAD = 0;
+const LIVENESS = 1;
+const SWAP = 2;
+const WAIT = 3;
+const PROVE = 4;
+const EXCHANGE = 5;
+const DONE = 6;
+/** What a person decides, as Rust counts. */
+export const enum Decree { Look, Cancel, Happened, DidNotHappen, Abandon, Forget, Release, Gone }
 const GRADES: Grade[] = ["none", "reload", "process", "device"];
 const REASONS = ["unavailable", "full", "too-new", "open-elsewhere"];
 /** A longer sleep is cut up, so that a laptop that was asleep notices when it wakes. */
@@ -36,10 +44,8 @@ interface Refusal {
 function refused(error: unknown, about?: Summary): SamekeyError {
   const { kind = 0, message = `${error}` } = (error ?? {}) as Refusal;
   const { reference, attempts } = about ?? {};
-  return new SamekeyError({
-    kind: "journal", reason: REASONS[kind]!, message: reference ? `${message} (reference ${reference})` : message,
-    reference, attempts, unresolved: !!about, nothingWasSent: !about,
-  });
+  const unresolved = !!about;
+  return new SamekeyError({ kind: "journal", reason: REASONS[kind]!, message, reference, attempts, unresolved, nothingWasSent: !about });
 }
 
 async function wait(leash: AbortController, time: number): Promise<void> {
@@ -104,7 +110,7 @@ export class Core {
   private async rows(open: boolean): Promise<Row[]> {
     try {
       const rows = await this.store.some(open, this.scope);
-      return rows.map(told).filter(([, , , , , , gone]) => !gone);
+      return rows.filter(({ gone }) => !gone).map(told);
     } catch (error) {
       throw refused(error);
     }
@@ -131,13 +137,13 @@ export class Core {
   }
 
   /** Makes an operation durable, or joins the one that is. */
-  async begin(request: Value[], body: Uint8Array | undefined, adopted: boolean, repeats: boolean): Promise<Held> {
-    const others = repeats ? (await this.rows(false)).flat() : [];
-    const asked = this.ask(BEGIN, this.store.owner, ...request, ...others);
+  async begin(request: Value[], body: Uint8Array | undefined, adopted: boolean, previous: string | undefined): Promise<Held> {
+    const found = previous === undefined ? [] : await this.find(previous);
+    const asked = this.ask(BEGIN, this.store.owner, ...request, found.length, ...(found[0]?.row ?? []));
     const [name, key, frozen, progress, , released, ours] = asked;
     let added;
     try {
-      added = await this.store.add(...asked.slice(0, 7));
+      added = await this.store.add(...asked);
     } catch (error) {
       await this.letGoIfBegun(key, ours, released);
       throw refused(error);
@@ -176,7 +182,7 @@ export class Core {
     held.row = held.row.with(4, progress).with(5, revision + 1) as Row;
   }
 
-  private decree(held: Held, what: string, note: string, mine: number | undefined): any[] {
+  private decree(held: Held, what = Decree.Look, note?: string, mine?: number): any[] {
     return this.ask(DECREE, what, note, mine, held.maybeSent, ...held.row);
   }
 
@@ -184,25 +190,25 @@ export class Core {
    * Writes what a person decided, over whatever a driver writes meanwhile. What we hold is taken first: from here on nobody
    * sends on its strength, so what it says about nothing having left stays true.
    */
-  async decide(held: Held, what: string, note = ""): Promise<State> {
-    this.decree(held, "", "", undefined);
+  async decide(held: Held, what: Decree, note?: string): Promise<State> {
+    this.decree(held);
     const mine = held.held;
     held.held = undefined;
     try {
       for (;;) {
         // What is let go is what we know, and no more.
-        if (what !== "release" && !(await this.load(held)).length) {
-          if (what === "forget") return this.view(held).state;
-          this.decree(held, "gone", "", undefined);
+        if (what !== Decree.Release && !(await this.load(held)).length) {
+          if (what === Decree.Forget) return this.view(held).state;
+          this.decree(held, Decree.Gone);
         }
         const values = this.decree(held, what, note, mine);
         if (!values.length) {
           held.held = mine;
           break;
         }
-        if ((await this.swap(held, values)) || what === "release" || what === "forget") break;
+        if ((await this.swap(held, values)) || what === Decree.Release || what === Decree.Forget) break;
       }
-      if (what === "release") return await this.decide(held, "refresh");
+      if (what === Decree.Release) return await this.decide(held, Decree.Look);
       return this.view(held).state;
     } catch (error) {
       held.held = mine;
@@ -232,7 +238,7 @@ export class Core {
 
   /** Drives an operation to an end, telling of each step; nothing if it was let go before. */
   async drive(held: Held, resuming: boolean, step: (update: any[]) => void, stopped: Promise<unknown>): Promise<any[] | undefined> {
-    this.decree(held, "", "", undefined);
+    this.decree(held);
     const key = held.row[2];
     let waited = false;
     for (let flight; (flight = this.flights.get(key)); waited = true) {
@@ -331,5 +337,5 @@ export class Core {
 
 /** Handles that are gone: what was begun and never sent is let go, so that anyone may take it at once. */
 export const forgotten = new FinalizationRegistry<[Core, Held]>(([core, held]) => {
-  if (held.held) void core.decide(held, "release").catch(() => {});
+  if (held.held) void core.decide(held, Decree.Release).catch(() => {});
 });

@@ -8,29 +8,23 @@ export type ErrorKind =
 
 /** What went wrong, then what to do. */
 export class SamekeyError extends Error {
-  readonly kind: ErrorKind;
+  declare readonly kind: ErrorKind;
   /** For `attention`, `journal` and `ended`: what is the matter, such as `window-closed` or `full`. */
-  readonly reason: string | undefined;
+  declare readonly reason: string | undefined;
   /** Keep it, and show it to the user. */
-  readonly reference: string | undefined;
-  readonly attempts: number;
+  declare readonly reference: string | undefined;
+  declare readonly attempts: number;
   /** It may have happened and it may not: do not start a new action. */
-  readonly unresolved: boolean;
+  declare readonly unresolved: boolean;
   /** Certain: not one attempt can have reached a server. */
-  readonly nothingWasSent: boolean;
+  declare readonly nothingWasSent: boolean;
   /** For `deferred`: when it goes on. */
-  readonly until: Date | undefined;
+  declare readonly until: Date | undefined;
 
-  constructor(raw: Trouble) {
-    super(raw.message);
-    this.kind = raw.kind as ErrorKind;
-    this.name = this.kind === "aborted" ? "AbortError" : "SamekeyError";
-    this.reason = raw.reason;
-    this.reference = raw.reference;
-    this.attempts = raw.attempts ?? 0;
-    this.unresolved = raw.unresolved ?? false;
-    this.nothingWasSent = raw.nothingWasSent ?? true;
-    this.until = raw.until === undefined ? undefined : new Date(raw.until);
+  constructor({ message, reference, until, attempts = 0, unresolved = false, nothingWasSent = true, ...raw }: Trouble) {
+    super(reference ? `${message} (reference ${reference})` : message);
+    const name = raw.kind === "aborted" ? "AbortError" : "SamekeyError";
+    Object.assign(this, raw, { name, reference, attempts, unresolved, nothingWasSent }, until !== undefined && { until: new Date(until) });
   }
 }
 

@@ -1,4 +1,5 @@
 import { SamekeyError } from "./errors.js";
+import { complete, settled } from "./scripts.js";
 import type { Json } from "./types.js";
 
 /** What an operation shows meanwhile, kept beside its journal. */
@@ -24,27 +25,22 @@ function refused(error: unknown): SamekeyError {
 }
 
 /** One transaction on a connection of its own: the browser may close one that is kept. */
-const transact = <T>(name: string, mode: IDBTransactionMode, work: (notes: IDBObjectStore) => IDBRequest<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    const fail = (error: unknown) => reject(refused(error));
+async function transact<T>(name: string, mode: IDBTransactionMode, work: (notes: IDBObjectStore) => IDBRequest<T>): Promise<T> {
+  let database: IDBDatabase | undefined;
+  try {
     const opening = indexedDB.open(name, 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore("notes", { keyPath: ["scope", "intent"] });
-    opening.onerror = () => fail(opening.error);
-    opening.onsuccess = () => {
-      const database = opening.result;
-      try {
-        const transaction = database.transaction("notes", mode);
-        const request = work(transaction.objectStore("notes"));
-        transaction.oncomplete = () => resolve(request.result);
-        transaction.onabort = () => fail(transaction.error);
-      } catch (error) {
-        fail(error);
-      } finally {
-        // When what was begun is done.
-        database.close();
-      }
-    };
-  });
+    database = await settled(opening);
+    const transaction = database.transaction("notes", mode);
+    const request = work(transaction.objectStore("notes"));
+    await complete(transaction);
+    return request.result;
+  } catch (error) {
+    throw refused(error);
+  } finally {
+    database?.close();
+  }
+}
 
 /** Notes in IndexedDB, so that they survive what the journal survives. */
 export const databaseNotes = (name: string): Notes => ({
@@ -54,37 +50,31 @@ export const databaseNotes = (name: string): Notes => ({
 });
 
 /** What an item says; what cannot be read shows nothing. */
-function parsed(text: string | null | undefined): Note[] {
+function parsed(text: string | null): Note[] {
   try {
-    return [JSON.parse(text ?? "") as Note];
+    return [JSON.parse(text!) as Note];
   } catch {
     return [];
   }
 }
 
-/** Notes for the lesser stores: in localStorage where there is one, else in memory. */
-export function plainNotes(name: string, storage: Storage | undefined): Notes {
-  const memory = new Map<string, string>();
-  const id = (note: Pick<Note, "scope" | "intent">) => `${name}\0${note.scope}\0${note.intent}`;
+/** Notes for the lesser stores. */
+export function plainNotes(name: string, storage: Storage): Notes {
+  const id = ({ scope, intent }: Pick<Note, "scope" | "intent">) => `${name}\0${scope}\0${intent}`;
   return {
     async put(note) {
-      const text = JSON.stringify(note);
       try {
-        if (storage) storage.setItem(id(note), text);
-        else memory.set(id(note), text);
+        storage.setItem(id(note), JSON.stringify(note));
       } catch (error) {
         throw refused(error);
       }
     },
     async remove(note) {
-      storage?.removeItem(id(note));
-      memory.delete(id(note));
+      storage.removeItem(id(note));
     },
     async all(scope) {
-      const ids = storage ? Object.keys(storage) : [...memory.keys()];
-      return ids
-        .filter((item) => item.startsWith(`${name}\0${scope}\0`))
-        .flatMap((item) => parsed(storage ? storage.getItem(item) : memory.get(item)));
+      const items = Object.keys(storage).filter((item) => item.startsWith(`${name}\0${scope}\0`));
+      return items.flatMap((item) => parsed(storage.getItem(item)));
     },
   };
 }

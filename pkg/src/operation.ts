@@ -1,5 +1,5 @@
 import type { Client } from "./client.js";
-import { forgotten, type Core, type Held } from "./core.js";
+import { Decree, forgotten, type Core, type Held } from "./core.js";
 import { call, SamekeyError } from "./errors.js";
 import { outcome, progress } from "./told.js";
 import type { Outcome, Progress, SendOptions, State, Summary } from "./types.js";
@@ -96,39 +96,39 @@ export class Operation {
    * else it needs `attention`: the server may have acted.
    */
   cancel(): Promise<State> {
-    return this.change("cancel");
+    return this.change(Decree.Cancel);
   }
 
   /** Settles by hand what a person found out. */
   settle(happened: boolean, note: string): Promise<State> {
-    return this.change(happened ? "happened" : "did not happen", note);
+    return this.change(happened ? Decree.Happened : Decree.DidNotHappen, note);
   }
 
   /** Closes the operation on purpose, whatever may have happened. */
   abandon(note: string): Promise<State> {
-    return this.change("abandon", note);
+    return this.change(Decree.Abandon, note);
   }
 
   /** Reads the entry again: another tab may have moved it on. */
   refresh(): Promise<State> {
-    return this.decide("refresh");
+    return this.decide(Decree.Look);
   }
 
   /** @internal Another tab wants to send what this one began and does not send. */
   async release(): Promise<void> {
-    await this.decide("release");
+    await this.decide(Decree.Release);
   }
 
   /** Leaves only a tombstone of a settled operation. */
   async forget(): Promise<void> {
-    await this.decide("forget");
+    await this.decide(Decree.Forget);
   }
 
-  private decide(what: string, note?: string): Promise<State> {
+  private decide(what: Decree, note?: string): Promise<State> {
     return this.core.decide(this.held, what, note);
   }
 
-  private async change(what: string, note?: string): Promise<State> {
+  private async change(what: Decree, note?: string): Promise<State> {
     const state = await this.decide(what, note);
     this.client.tell(this.summary, state === "attention" ? { state, reason: "cancelled" } : ({ state } as Progress));
     await this.client.ended(this.summary);
@@ -141,7 +141,7 @@ export class Operation {
     const open = maybeApplied && !this.held.held;
     return new SamekeyError({
       kind: "aborted",
-      message: `let go before its end; it goes on under the same key when it is resumed (reference ${reference})`,
+      message: "let go before its end; it goes on under the same key when it is resumed",
       reference,
       attempts,
       unresolved: open,

@@ -23,13 +23,18 @@ export interface Store {
   add(...values: Value[]): Promise<number | Row>;
   swap(...values: Value[]): Promise<boolean>;
   get(slot: number, key: string): Promise<Row | []>;
-  some(open: boolean, scope?: string): Promise<object[]>;
+  some(open: boolean, scope?: string): Promise<{ gone: boolean }[]>;
   remove(slot: number): Promise<void>;
   wipe(scope: string): Promise<number>;
   liveness(owner: Uint8Array): Promise<number>;
   close(): Promise<void>;
 }
 
+/** What a request to IndexedDB brings; and the end of a transaction, as durable as was asked for. */
+export const settled: <T>(request: IDBRequest<T>) => Promise<T> = store.settled;
+export const complete: (transaction: IDBTransaction) => Promise<void> = store.complete;
+/** A `Storage` that forgets. */
+export const memory: () => Storage = store.memory;
 export const told: (row: object) => Row = store.told;
 export const open: (kind: string, name: string) => Promise<Store> = store.open;
 

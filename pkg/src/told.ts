@@ -1,3 +1,4 @@
+import type { ErrorKind } from "./errors.js";
 import type { Grade, Outcome, Progress, State, Summary } from "./types.js";
 
 /** Names for what Rust tells in this order; without the members that are not there, so that a listener may
@@ -5,9 +6,16 @@ import type { Grade, Outcome, Progress, State, Summary } from "./types.js";
 const named = (values: any[], ...names: string[]): any =>
   Object.fromEntries(names.map((name, at) => [name, values[at]]).filter(([, value]) => value !== undefined));
 
+// As Rust counts them.
+const KINDS: ErrorKind[] = [
+  "invalid-request", "invalid-configuration", "journal", "fingerprint-mismatch", "tombstone", "attention", "deferred",
+  "not-applied", "held-elsewhere", "body-needed", "body-mismatch", "locked", "other-scope", "origin-not-allowed", "not-found",
+  "ambiguous", "ended", "damaged", "previous-unresolved",
+];
+
 /** What went wrong, as the bindings tell it. */
 export interface Trouble {
-  kind: string;
+  kind: ErrorKind;
   reason?: string;
   message: string;
   reference?: string;
@@ -17,12 +25,16 @@ export interface Trouble {
   nothingWasSent?: boolean;
 }
 
-export const trouble = (values: any[]): Trouble =>
-  named(values, "kind", "reason", "message", "reference", "until", "attempts", "unresolved", "nothingWasSent");
+export const trouble = ([kind, ...values]: any[]): Trouble =>
+  named([KINDS[kind], ...values], "kind", "reason", "message", "reference", "until", "attempts", "unresolved", "nothingWasSent");
+
+/** Of what cannot be read only so much is known: how it is called, and why. */
+const damaged = ([reference, key, damage]: any[]) =>
+  [reference, key, "(damaged)", "", "POST", "ready", undefined, 0, 0, true, true, undefined, undefined, damage];
 
 export const summary = (values: any[], grade: Grade): Summary => ({
   ...named(
-    values, "reference", "key", "intent", "url", "method", "state", "reason", "attempts", "begunAt", "maybeApplied",
+    values.length > 3 ? values : damaged(values), "reference", "key", "intent", "url", "method", "state", "reason", "attempts", "begunAt", "maybeApplied",
     "unfinished", "until", "last", "damage",
   ),
   grade,

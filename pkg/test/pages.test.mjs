@@ -114,9 +114,9 @@ test("a module that cannot be loaded is a typed error, and the next try may succ
   stage(async ({ mock, page: open }) => {
     const page = await open();
     const refused = { kind: "module", reason: undefined, nothingWasSent: true };
-    await page.route("**/*.wasm", (route) => route.fulfill({ status: 404, body: "not here" }));
+    await page.route("**/*.lzma", (route) => route.fulfill({ status: 404, body: "not here" }));
     assert.deepEqual(await opened(page), refused);
-    await page.unroute("**/*.wasm");
+    await page.unroute("**/*.lzma");
     assert.deepEqual(await opened(page), { grade: "device" });
     assert.equal((await mock.posts()).length, 0);
   }),

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 export const here = path.dirname(fileURLToPath(import.meta.url));
 export const pkg = path.dirname(here);
 const MOCK = process.env.SAMEKEY_MOCK;
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".wasm": "application/wasm" };
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".lzma": "application/octet-stream" };
 
 /** Waits until `look` returns something truthy. */
 export async function until(look, what, limit = 30_000) {

@@ -4,7 +4,7 @@ use super::flight::Flights;
 use super::settings::Settings;
 use super::{Client, Credentials, Inner};
 use crate::clock::{Clock, Dice, Steady};
-use crate::error::Error;
+use crate::error::{Error, Problems};
 use crate::journal::Journal;
 use crate::platform;
 use crate::profile::Profile;
@@ -172,8 +172,10 @@ impl ClientBuilder {
     pub fn build(mut self) -> Result<Client, Error> {
         let mut origins = self.origins.iter().map(|origin| &**origin);
         let principal = self.principal.as_deref();
+        let mut problems = Problems::default();
+        self.settings.check_retention(&mut problems);
         self.settings
-            .settle(&self.application, principal, &mut origins)?;
+            .settle(&self.application, principal, &mut origins, problems)?;
         self.assemble()
     }
 

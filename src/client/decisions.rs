@@ -4,12 +4,14 @@
 use crate::clock::Dice;
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Phase, Progress, Scope};
 use crate::error::{Error, ErrorKind};
+use crate::journal;
 use crate::key::Key;
 use crate::machine::{self, End, Machine};
-use crate::message::{Content, Response};
+use crate::message::{Content, Response, filled};
 use crate::operation::nonce;
 use crate::outcome::Outcome;
 use crate::seal::{Keeper, Part};
+use crate::text::decimal;
 use crate::time::Timestamp;
 
 use super::settings::is_framing;
@@ -33,10 +35,10 @@ pub(crate) fn is_over(phase: Phase) -> bool {
 pub(crate) fn other_scope(entry: &Entry, mine: &Scope) -> Error {
     Error::new(
         ErrorKind::OtherScope,
-        format!(
-            "the operation belongs to {}, and this client acts for {mine}: the server would take it for \
-             a new action. Nothing was sent now",
-            entry.frozen.scope
+        filled(
+            "the operation belongs to %, and this client acts for %: the server would take it for a \
+             new action. Nothing was sent now",
+            &[entry.frozen.scope.as_str(), mine.as_str()],
         ),
     )
 }
@@ -58,31 +60,26 @@ pub(crate) fn gone() -> Error {
 /// A reference has `found` operations here, where one was wanted.
 pub(crate) fn not_one(found: usize, scope: &Scope) -> Error {
     if found == 0 {
-        let none = format!("the journal has no operation of {scope} with this reference");
-        return Error::new(ErrorKind::NotFound, none);
+        let none = "the journal has no operation of % with this reference";
+        return Error::new(ErrorKind::NotFound, filled(none, &[scope.as_str()]));
     }
     Error::new(
         ErrorKind::Ambiguous,
-        format!(
-            "{found} operations have this reference; `find` gives all of them, choose by the key"
+        filled(
+            "% operations have this reference; `find` gives all of them, choose by the key",
+            &[&decimal(found as u64)],
         ),
     )
 }
 
 /// An entry that is there and cannot be read.
-pub(crate) fn distrusted(damage: DecodeError) -> Error {
-    Error::new(
-        ErrorKind::Damaged,
-        format!(
-            "the journal's entry cannot be trusted: {damage}. Nothing was sent now, and nothing \
-             is deleted; find the operation on the server by its reference"
-        ),
-    )
-    .after(0, true)
+pub(crate) fn distrusted(slot: u64, damage: DecodeError) -> Error {
+    let (_, message) = journal::unreadable(slot, damage);
+    Error::new(ErrorKind::Damaged, message).after(0, true)
 }
 
 pub(crate) fn ended(phase: Phase) -> Error {
-    let ended = format!("the operation has ended already: {phase}");
+    let ended = filled("the operation has ended already: %", &[phase.name()]);
     Error::new(ErrorKind::Ended(phase), ended)
 }
 
@@ -230,13 +227,8 @@ pub(crate) fn broken_off(machine: &Machine, sending: bool, failed: bool) -> Opti
     Some(machine::release(&open, false))
 }
 
-/// A progress as the journal keeps it: an answer is kept as the body is.
-pub(crate) fn kept(
-    mut progress: Progress,
-    frozen: &Frozen,
-    keeper: &Keeper,
-    dice: &dyn Dice,
-) -> Progress {
+/// Makes of a progress what the journal keeps: an answer is kept as the body is.
+pub(crate) fn keep(progress: &mut Progress, frozen: &Frozen, keeper: &Keeper, dice: &dyn Dice) {
     if let Some(answer) = &mut progress.answer
         && let Kept::Plain(bytes) = &answer.body
     {
@@ -244,7 +236,6 @@ pub(crate) fn kept(
         let kept = keeper.keep(mode, bytes, frozen, Part::Answer, || nonce(dice));
         answer.body = kept.unwrap_or(Kept::NotKept);
     }
-    progress
 }
 
 /// Whether the frozen request, or the transport, sets this header.
@@ -257,8 +248,8 @@ pub(crate) fn is_taken(frozen: &Frozen, name: &str) -> bool {
 }
 
 pub(crate) fn line_is_taken(name: &str) -> String {
-    format!(
-        "the credentials callback gave a line {name}, which the request has already; leave it \
-         out"
+    filled(
+        "the credentials callback gave a line %, which the request has already; leave it out",
+        &[name],
     )
 }

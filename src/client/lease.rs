@@ -216,14 +216,15 @@ impl Inner {
         slot: u64,
         frozen: &Frozen,
         expected: Expected,
-        progress: Progress,
+        mut progress: Progress,
         flush: Flush,
     ) -> BoxFuture<'_, Result<Receipt, JournalError>> {
+        decisions::keep(&mut progress, frozen, &self.keeper, &*self.dice);
         self.journal.record(Write {
             slot,
             key: frozen.key.clone(),
             expected,
-            progress: decisions::kept(progress, frozen, &self.keeper, &*self.dice),
+            progress,
             flush,
         })
     }

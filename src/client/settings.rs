@@ -1,9 +1,9 @@
 //! What a client was told: plain values, the same for a program's client and for a page's.
 
 use crate::entry::{Entry, Scope};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Problems};
 use crate::machine::may_have_left;
-use crate::message::{Origin, place_of, quoted};
+use crate::message::{Origin, filled, place_of, quoted};
 use crate::profile::Profile;
 use crate::retry::Policy;
 use crate::seal::{Body, Keeper};
@@ -68,56 +68,52 @@ impl Settings {
         KEPT_HEADERS.contains(&name) || self.kept_headers.iter().any(|kept| **kept == *name)
     }
 
-    /// Names every mistake at once, in these settings and in what they still lack.
+    /// What is wrong with how long settled entries are kept.
+    pub(crate) fn check_retention(&self, problems: &mut Problems) {
+        let longest = self.profiles.iter().map(Profile::window).max();
+        let longest = longest.unwrap_or(DAY);
+        if self.settled_for < longest {
+            problems.add(&filled(
+                "settled entries are kept for %, which is shorter than the window of %: keep them longer",
+                &[&spoken(self.settled_for), &spoken(longest)],
+            ));
+        }
+    }
+
+    /// Names every mistake at once, in these settings and in what they still lack, besides those found before.
     pub(crate) fn settle(
         &mut self,
         application: &str,
         principal: Option<&str>,
         origins: &mut dyn Iterator<Item = &str>,
+        mut problems: Problems,
     ) -> Result<(), Error> {
-        let mut problems = Vec::new();
         match Scope::new(application, principal) {
             Ok(scope) => self.scope = scope,
-            Err(problem) => problems.push(problem),
+            Err(problem) => problems.add(&problem),
         }
         for origin in origins {
             match Origin::of(origin) {
                 Ok(origin) => self.origins.push(origin),
-                Err(invalid) => problems.push(invalid.0),
+                Err(invalid) => problems.add(&invalid.0),
             }
         }
         if self.profiles.is_empty() {
             self.profiles.push(Profile::default());
         }
-        let windows = || self.profiles.iter().map(Profile::window);
-        problems.extend(self.policy.problems(windows().min().unwrap_or(DAY)));
-        let longest = windows().max().unwrap_or(DAY);
-        if self.settled_for < longest {
-            problems.push(format!(
-                "settled entries are kept for {}, which is shorter than the window of {}: keep them \
-                 longer",
-                spoken(self.settled_for),
-                spoken(longest)
-            ));
-        }
+        let shortest = self.profiles.iter().map(Profile::window).min();
+        problems.add_all(&self.policy.problems(shortest.unwrap_or(DAY)));
         #[cfg(feature = "sealing")]
         if self.body == Body::Sealed && !self.keeper.has_key() {
-            problems.push("Body::Sealed needs a key: give one with `seal_with`".into());
+            problems.add("Body::Sealed needs a key: give one with `seal_with`");
         }
         for name in &self.kept_headers {
             if is_credential(name) {
-                problems.push(format!(
-                    "the header {name} is a credential and must not be kept; use `credentials`"
-                ));
+                let secret = "the header % is a credential and must not be kept; use `credentials`";
+                problems.add(&filled(secret, &[name]));
             }
         }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::InvalidConfiguration,
-            problems.join("; "),
-        ))
+        problems.told(ErrorKind::InvalidConfiguration)
     }
 
     pub(super) fn profile(&self, name: &str) -> Option<Profile> {
@@ -137,10 +133,10 @@ impl Settings {
         self.profile(name).ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidConfiguration,
-                format!(
-                    "the operation was begun with the profile {}, which this client does not \
-                     know; give it to the builder with `profile`",
-                    quoted(name)
+                filled(
+                    "the operation was begun with the profile %, which this client does not know; \
+                     give it that profile",
+                    &[&quoted(name)],
                 ),
             )
             .about(entry.reference())
@@ -157,8 +153,9 @@ impl Settings {
         }
         Err(Error::new(
             ErrorKind::OriginNotAllowed,
-            format!(
-                "{origin} is not among the origins that this client may send to; allow it with `allow_origin`"
+            filled(
+                "% is not among the origins that this client may send to; allow it first",
+                &[&origin.text()],
             ),
         ))
     }

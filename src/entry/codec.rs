@@ -6,10 +6,11 @@
 use super::{Answer, Attempt, Expected, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
-use crate::message::{Headers, Method};
+use crate::message::{Headers, Method, filled};
 use crate::retry::classify::{Complete, Once, Reason, Replayed};
+use crate::seam::digest::Hash;
+use crate::text::decimal;
 use crate::time::{Timestamp, millis};
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Duration;
 
@@ -19,17 +20,30 @@ const DIGEST: usize = 16;
 
 /// An entry that cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
 #[non_exhaustive]
 pub enum DecodeError {
     /// Its bytes are not those that were written.
-    #[error("its digest does not fit: the stored bytes were altered or cut short")]
     Digest,
     /// A later release wrote it.
-    #[error("a newer samekey wrote it (format {0}, this one reads up to {FORMAT}); upgrade")]
     TooNew(u8),
     /// The digest fits, but the content makes no sense.
-    #[error("its content makes no sense: {0}")]
     Content(&'static str),
+}
+
+impl DecodeError {
+    pub(crate) fn text(self) -> String {
+        match self {
+            DecodeError::Digest => {
+                "its digest does not fit: the stored bytes were altered or cut short".into()
+            }
+            DecodeError::TooNew(format) => filled(
+                "a newer samekey wrote it (format %, this one reads up to %); upgrade",
+                &[&decimal(format), &decimal(FORMAT)],
+            ),
+            DecodeError::Content(what) => filled("its content makes no sense: %", &[what]),
+        }
+    }
 }
 
 impl fmt::Debug for DecodeError {
@@ -367,11 +381,11 @@ impl Writer {
 }
 
 fn digest(bytes: &[u8], bound_to: &[u8]) -> [u8; DIGEST] {
-    let mut hash = Sha256::new();
-    hash.update((bound_to.len() as u64).to_le_bytes());
+    let mut hash = Hash::new();
+    hash.update(&(bound_to.len() as u64).to_le_bytes());
     hash.update(bound_to);
     hash.update(bytes);
-    let hash: [u8; 32] = hash.finalize().into();
+    let hash = hash.finish();
     std::array::from_fn(|i| hash[i])
 }
 
@@ -424,7 +438,11 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> [u8; N] {
-        self.take(N).try_into().unwrap_or([0; N])
+        let mut array = [0; N];
+        for (place, byte) in array.iter_mut().zip(self.take(N)) {
+            *place = *byte;
+        }
+        array
     }
 
     #[inline(never)]

@@ -268,7 +268,14 @@ impl Journal for BrowserJournal {
         let fits = write.progress.revision == write.expected.revision + 1;
         let asked = fits.then(|| {
             let mut swapping = self.0.asking("swap");
-            row::swap(&mut swapping, &write);
+            let row = (write.slot, &write.key);
+            row::swap(
+                &mut swapping,
+                row,
+                &write.expected,
+                &write.progress,
+                write.flush,
+            );
             wait(&swapping)
         });
         Box::pin(async move {

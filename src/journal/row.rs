@@ -2,11 +2,12 @@
 //! are in the order in which `browser/store.js` takes them.
 
 use crate::entry::{DecodeError, Entry, Expected, Flush, Frozen, Kept, Progress};
-use crate::journal::{Damaged, Retention, Write};
+use crate::journal::{Damaged, Retention};
 use crate::key::{Key, Reference};
 use crate::machine;
 use crate::message::Headers;
 use crate::seam::values::{Pack, Values};
+use crate::text::decimal;
 use std::sync::Arc;
 
 /// A row as the store hands it out.
@@ -24,7 +25,7 @@ pub(crate) struct Row<'a> {
 /// The name that is unique: scope, intent and generation. Neither of the first can hold what divides
 /// them.
 pub(crate) fn name_of(frozen: &Frozen) -> String {
-    let generation = frozen.generation.to_string();
+    let generation = decimal(frozen.generation);
     let scope = frozen.scope.as_str();
     [scope, "\0", &frozen.intent, "\0", &generation].concat()
 }
@@ -87,17 +88,17 @@ pub(crate) fn add(asked: &mut Pack, entry: &Entry) {
 }
 
 /// Replaces a progress, if nobody else did.
-pub(crate) fn swap(asked: &mut Pack, write: &Write) {
-    let progress = &write.progress;
-    let bytes = progress.encode(&write.key);
+pub(crate) fn swap(
+    asked: &mut Pack,
+    (slot, key): (u64, &Key),
+    expected: &Expected,
+    progress: &Progress,
+    flush: Flush,
+) {
+    let bytes = progress.encode(key);
     let open = progress.phase.is_unfinished();
-    swapping(
-        asked,
-        (write.slot, write.key.as_str()),
-        &write.expected,
-        (None, &bytes),
-        (open, false, write.flush),
-    );
+    let row = (slot, key.as_str());
+    swapping(asked, row, expected, (None, &bytes), (open, false, flush));
 }
 
 fn swapping(
@@ -111,10 +112,7 @@ fn swapping(
     asked.text(key);
     asked.number(expected.revision as f64);
     asked.bytes(&expected.encode());
-    match frozen {
-        Some(frozen) => asked.bytes(frozen),
-        None => asked.nothing(),
-    }
+    asked.optional_bytes(frozen);
     asked.bytes(progress);
     asked.flag(open);
     asked.flag(gone);

@@ -456,7 +456,7 @@ impl Journal for SqliteJournal {
                 if whole && !rows::unfinished_add_up(connection)? {
                     return Ok(None);
                 }
-                rows::list(connection, query, recent).map(Some)
+                rows::list(connection, &query, recent).map(Some)
             });
             read.await?.ok_or_else(|| {
                 JournalError::new(

@@ -22,15 +22,15 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn open(progress: &Progress, now: Now) -> Window {
+    pub(super) fn open(progress: &Progress, now: &Now) -> Window {
         let age = now.wall.max(progress.seen_at).since(progress.window_start);
         Window {
-            opened: now,
+            opened: *now,
             age_when_opened: age,
         }
     }
 
-    fn age(&self, progress: &Progress, now: Now) -> Duration {
+    fn age(&self, progress: &Progress, now: &Now) -> Duration {
         let by_wall = now.wall.max(progress.seen_at).since(progress.window_start);
         if planted::is(27) {
             return now.wall.since(progress.window_start);
@@ -40,7 +40,7 @@ impl Window {
     }
 
     /// How long an attempt may still begin; `None` once that is over.
-    pub(super) fn left(&self, progress: &Progress, policy: &Policy, now: Now) -> Option<Duration> {
+    pub(super) fn left(&self, progress: &Progress, policy: &Policy, now: &Now) -> Option<Duration> {
         let margin = margin(progress.window, policy);
         if planted::is(8) {
             return Some(progress.window);
@@ -51,7 +51,7 @@ impl Window {
             .filter(|left| !left.is_zero())
     }
 
-    pub(super) fn is_closed(&self, progress: &Progress, policy: &Policy, now: Now) -> bool {
+    pub(super) fn is_closed(&self, progress: &Progress, policy: &Policy, now: &Now) -> bool {
         self.left(progress, policy, now).is_none()
     }
 
@@ -60,7 +60,7 @@ impl Window {
         wait: Duration,
         progress: &Progress,
         policy: &Policy,
-        now: Now,
+        now: &Now,
     ) -> bool {
         self.left(progress, policy, now)
             .is_none_or(|left| left <= wait)

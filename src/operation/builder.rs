@@ -118,7 +118,7 @@ impl OperationBuilder {
             Err(error) => {
                 self.draft
                     .problems
-                    .push(format!("the body cannot be written as JSON: {error}"));
+                    .add(&format!("the body cannot be written as JSON: {error}"));
                 self
             }
         }
@@ -149,7 +149,7 @@ impl OperationBuilder {
     pub fn fingerprint_over<T: serde::Serialize + ?Sized>(mut self, value: &T) -> Self {
         match sorted_json(value) {
             Ok(bytes) => self.draft.identity = Some(bytes),
-            Err(error) => self.draft.problems.push(format!(
+            Err(error) => self.draft.problems.add(&format!(
                 "what identifies the request cannot be written as JSON: {error}"
             )),
         }
@@ -181,6 +181,13 @@ impl OperationBuilder {
 
     /// How this server speaks the contract, if not as the client's default.
     pub fn profile(mut self, profile: Profile) -> Self {
+        let name = profile.name();
+        if !self.client.0.knows_profile(name) {
+            self.draft.problems.add(&format!(
+                "the client does not know the profile {name}, so a later run could not resume this; \
+                 give it to the client's builder with `profile`"
+            ));
+        }
         self.draft.profile = profile;
         self
     }
@@ -276,7 +283,9 @@ impl OperationBuilder {
                 Ok(operation)
             }
             Begun::Tombstone(tombstone) => Err(ended_long_ago(&tombstone)),
-            Begun::Damaged(damaged) => Err(unreadable(&entry.frozen.intent, &damaged)),
+            Begun::Damaged(damaged) => {
+                Err(unreadable(&entry.frozen.intent, &damaged).caused_by(damaged.error))
+            }
         }
     }
 }

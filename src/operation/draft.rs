@@ -4,17 +4,19 @@
 use crate::client::{Settings, is_credential, is_framing};
 use crate::clock::Dice;
 use crate::entry::{Entry, Frozen, Kept, Owner, Progress, WindowSource};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Problems};
 use crate::fingerprint::Fingerprint;
 use crate::journal::{Damaged, Tombstone};
 use crate::key::Key;
 use crate::machine::may_have_left;
-use crate::message::{Headers, Method, Origin, place_of};
+use crate::message::{Headers, Method, Origin, filled, place_of, without_query};
 use crate::profile::Profile;
 use crate::retry::classify::Complete;
 use crate::seal::{Body, Keeper, Part};
+use crate::seam::digest::digest;
+use crate::text::decimal;
 use crate::time::Timestamp;
-use sha2::{Digest, Sha256};
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,18 +43,16 @@ pub(crate) struct Draft {
     pub(crate) keep: Option<Body>,
     pub(crate) keyed: bool,
     pub(crate) complete: Complete,
-    pub(crate) problems: Vec<String>,
+    pub(crate) problems: Problems,
     /// Where it goes, once that was found to be allowed.
     pub(crate) origin: Option<Origin>,
 }
 
 impl Draft {
     pub(crate) fn new(settings: &Settings, intent: &str) -> Draft {
-        let mut problems = Vec::new();
+        let mut problems = Problems::default();
         if intent.is_empty() || intent.len() > MAX_INTENT || intent.chars().any(char::is_control) {
-            problems.push(format!(
-                "the intent must be 1 to {MAX_INTENT} bytes without control characters"
-            ));
+            problems.add("the intent must be 1 to 512 bytes without control characters");
         }
         Draft {
             intent: intent.into(),
@@ -84,7 +84,7 @@ impl Draft {
         match Method::parse(method) {
             Ok(method) => self.request(method, url),
             Err(invalid) => {
-                self.problems.push(invalid.0);
+                self.problems.add(&invalid.0);
                 self.url = url.into();
             }
         }
@@ -92,7 +92,7 @@ impl Draft {
 
     pub(crate) fn header(&mut self, name: &str, value: &str) {
         if let Err(invalid) = self.headers.push(name, value) {
-            self.problems.push(invalid.0);
+            self.problems.add(&invalid.0);
         }
     }
 
@@ -106,14 +106,14 @@ impl Draft {
     pub(crate) fn adopt_key(&mut self, inbound: &str) {
         match Key::adopt(inbound) {
             Ok(key) => self.adopted = Some(key),
-            Err(invalid) => self.problems.push(invalid.0),
+            Err(invalid) => self.problems.add(&invalid.0),
         }
     }
 
     pub(crate) fn complete_with_header(&mut self, name: &str) {
         match Headers::new().push(name, "x") {
             Ok(()) => self.complete = Complete::Header(name.to_ascii_lowercase().into()),
-            Err(invalid) => self.problems.push(invalid.0),
+            Err(invalid) => self.problems.add(&invalid.0),
         }
     }
 
@@ -129,7 +129,7 @@ impl Draft {
             return Err(Error::new(
                 ErrorKind::PreviousUnresolved,
                 "the outcome of the operation to repeat is unknown, so it may happen twice; settle it \
-                 first, or say `even_if_unresolved`",
+                 first, or repeat it even if unresolved",
             )
             .about(reference)
             .after(entry.progress.attempts, may_have_left(&entry.progress)));
@@ -171,7 +171,7 @@ impl Draft {
         let window = self.effective_window();
         let problems = &mut self.problems;
         if self.method.is_none() && problems.is_empty() {
-            problems.push("no request was given; call `post(url)` or one of its like".into());
+            problems.add("no request was given; name its method and URL");
         }
         for (name, _) in self.headers.iter() {
             let why = if is_credential(name) {
@@ -180,43 +180,35 @@ impl Draft {
             } else if is_framing(name) {
                 "is the transport's to set; remove it"
             } else if !settings.keeps(name) {
-                "is not on the list of those that the journal may keep, and every attempt must be the \
-                 same; allow it with the client's `keep_header`"
+                "is not one that the journal keeps, and every attempt must be the same; add it to the \
+                 headers that the client keeps"
             } else {
                 continue;
             };
-            problems.push(["the header ", name, " ", why].concat());
+            problems.add(&["the header ", name, " ", why].concat());
         }
-        problems.extend(self.profile.check_headers(&self.headers).err().map(|e| e.0));
+        if let Err(invalid) = self.profile.check_headers(&self.headers) {
+            problems.add(&invalid.0);
+        }
         if self.body.len() > MAX_BODY {
-            problems.push(format!(
-                "the body has {} bytes; a journal takes {MAX_BODY}: upload it elsewhere and send a \
-                 link",
-                self.body.len()
-            ));
+            let size = decimal(self.body.len() as u64);
+            let large =
+                "the body has % bytes; a journal takes 16 MiB: upload it elsewhere and send a link";
+            problems.add(&filled(large, &[&size]));
         }
-        problems.extend(settings.policy.problems(window));
+        problems.add_all(&settings.policy.problems(window));
         let name = self.profile.name();
-        if !settings.knows_profile(name) {
-            problems.push(format!(
-                "the client does not know the profile {name}, so a later run could not resume this; \
-                 give it to the client's builder with `profile`"
-            ));
-        }
         // With PUT and DELETE a key is the caller's own wish.
         if let (Some(method @ (Method::Post | Method::Patch)), true) = (self.method, self.keyed)
             && self.profile.knows_keys()
             && !self.profile.methods().contains(&method)
         {
-            problems.push(format!("{name} takes no key with {method}"));
+            problems.add(&filled("% takes no key with %", &[name, method.as_str()]));
         }
-        if problems.is_empty() {
-            return Ok(());
-        }
-        Err(invalid(problems.join("; ")))
+        take(problems).told(ErrorKind::InvalidRequest)
     }
 
-    /// The entry to make durable, and the exact body. Takes the intent and the URL along.
+    /// The entry to make durable, which takes over what it can, and the exact body.
     pub(crate) fn freeze(
         &mut self,
         settings: &Settings,
@@ -244,27 +236,28 @@ impl Draft {
             }
         }
         let identity = self.identity.as_ref().unwrap_or(&self.body);
-        let mut headers = self.headers.clone();
+        let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
+        let mut headers = take(&mut self.headers);
         if crate::planted::is(23) {
             let _ = headers.push("authorization", "Bearer planted");
         }
-        let identifying = self.headers.filtered(|name| !INCIDENTAL.contains(&name));
         let window = self.effective_window();
+        let url = take(&mut self.url);
         let mut frozen = Frozen {
             key,
             scope: settings.scope.clone(),
-            intent: std::mem::take(&mut self.intent),
+            intent: take(&mut self.intent),
             generation: self.generation,
             method,
-            fingerprint: Fingerprint::of(method, &self.url, &identifying, identity),
-            url: std::mem::take(&mut self.url),
+            fingerprint: Fingerprint::of(method, &url, &identifying, identity),
+            url,
             headers,
             key_line,
             body: Kept::NotKept,
-            body_digest: Sha256::digest(&body).into(),
+            body_digest: digest(&body),
             profile: self.profile.name().into(),
             begun_at: now,
-            complete: self.complete.clone(),
+            complete: take(&mut self.complete),
         };
         let keep = self.keep.unwrap_or(settings.body);
         frozen.body = settings
@@ -298,21 +291,15 @@ pub(crate) fn nonce(dice: &dyn Dice) -> [u8; 32] {
 pub(crate) fn check_join(existing: &Entry, new: &Frozen, adopted: bool) -> Result<(), Error> {
     let old = &existing.frozen;
     let what = if old.fingerprint != new.fingerprint {
-        format!(
-            "the intent {} is taken by another request: {} {} {} there, {} {} {} here. Nothing \
-             was sent for this one; use another intent, or `repeat` for a deliberate repeat",
-            old.intent,
-            old.method,
-            crate::message::without_query(&old.url),
-            old.fingerprint,
-            new.method,
-            crate::message::without_query(&new.url),
-            new.fingerprint,
+        filled(
+            "the intent % is taken by another request: % there, % here. Nothing was sent for this one; \
+             use another intent, or `repeat` for a deliberate repeat",
+            &[&old.intent, &described(old), &described(new)],
         )
     } else if adopted && new.key != old.key {
-        format!(
-            "the intent {} was begun under another key than the one to adopt; nothing was sent",
-            old.intent
+        filled(
+            "the intent % was begun under another key than the one to adopt; nothing was sent",
+            &[&old.intent],
         )
     } else {
         return Ok(());
@@ -321,6 +308,12 @@ pub(crate) fn check_join(existing: &Entry, new: &Frozen, adopted: bool) -> Resul
     Err(Error::new(ErrorKind::FingerprintMismatch, what)
         .about(old.key.reference())
         .after(existing.progress.attempts, sent))
+}
+
+/// A request, so that people can tell it from another.
+fn described(frozen: &Frozen) -> String {
+    let (method, url) = (frozen.method.as_str(), without_query(&frozen.url));
+    [method, " ", url, " ", &frozen.fingerprint.text()].concat()
 }
 
 /// The body as the caller gave it, without a key that the profile placed inside.
@@ -346,7 +339,7 @@ fn without_key(body: &[u8], entry: &Entry, profile: &Profile) -> Vec<u8> {
 
 /// Those of `body` and of it with the key inside that the operation was begun with.
 pub(crate) fn fitting(body: &[u8], frozen: &Frozen, profile: &Profile) -> Option<Arc<[u8]>> {
-    let fits = |bytes: &[u8]| Sha256::digest(bytes)[..] == frozen.body_digest;
+    let fits = |bytes: &[u8]| digest(bytes) == frozen.body_digest;
     if fits(body) {
         return Some(body.into());
     }
@@ -359,10 +352,11 @@ pub(crate) fn stored_body(frozen: &Frozen, keeper: &Keeper) -> Result<Arc<[u8]>,
     let Some(body) = keeper.open(&frozen.body, frozen, Part::Body)? else {
         return Err(Error::new(
             ErrorKind::BodyNeeded,
-            "the journal does not keep this operation's body; supply it with `resume_with`",
+            "the journal does not keep this operation's body; resume it with the body, or begin it \
+             again with the same request",
         ));
     };
-    if Sha256::digest(&body)[..] != frozen.body_digest {
+    if digest(&body) != frozen.body_digest {
         return Err(Error::new(
             ErrorKind::Damaged,
             "the stored body is not the one that was begun with; nothing is sent",
@@ -374,10 +368,10 @@ pub(crate) fn stored_body(frozen: &Frozen, keeper: &Keeper) -> Result<Arc<[u8]>,
 pub(crate) fn ended_long_ago(tombstone: &Tombstone) -> Error {
     Error::new(
         ErrorKind::Tombstone,
-        format!(
-            "the intent {} was used before and ended ({}); its answer is no longer kept and nothing \
+        filled(
+            "the intent % was used before and ended (%); its answer is no longer kept and nothing \
              was sent now. Use another intent for a new action",
-            tombstone.intent, tombstone.phase
+            &[&tombstone.intent, tombstone.phase.name()],
         ),
     )
     .about(tombstone.key.reference())
@@ -387,14 +381,13 @@ pub(crate) fn ended_long_ago(tombstone: &Tombstone) -> Error {
 pub(crate) fn unreadable(intent: &str, damaged: &Damaged) -> Error {
     let error = Error::new(
         ErrorKind::Damaged,
-        format!(
-            "the intent {intent} was begun before, as entry {}, which cannot be read: {}. Nothing \
-             was sent now, but it may have been then; keep the journal and find out from the server \
-             before doing it under another intent",
-            damaged.slot, damaged.error
+        filled(
+            "the intent % was begun before, as entry %, which cannot be read: %. Nothing was sent \
+             now, but it may have been then; keep the journal and find out from the server before \
+             doing it under another intent",
+            &[intent, &decimal(damaged.slot), &damaged.error.text()],
         ),
     )
-    .caused_by(damaged.error)
     .after(0, true);
     match &damaged.key {
         Some(key) => error.about(key.reference()),

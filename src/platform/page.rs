@@ -10,10 +10,10 @@ mod told;
 
 use crate::client::{Ages, Settings, decisions};
 use crate::clock::{Dice, Furthest};
-use crate::entry::{DecodeError, Entry, Flush, Frozen, Kept, Owner, Phase, Progress};
-use crate::error::{Error, ErrorKind};
+use crate::entry::{DecodeError, Entry, Flush, Frozen, Kept, Owner, Progress};
+use crate::error::{Error, ErrorKind, Problems};
 use crate::journal::row::{self, Due, Row};
-use crate::journal::{self, Expected, JournalErrorKind, Retention, Tombstone, Write, not_settled};
+use crate::journal::{self, Expected, JournalErrorKind, Retention, Tombstone, not_settled};
 use crate::key::{InvalidReference, Reference};
 use crate::machine;
 use crate::message::{Content, Failure, FailureKind, Headers, Origin, Response, Sent};
@@ -24,6 +24,7 @@ use crate::retry::budget::Budget;
 use crate::retry::classify::Complete;
 use crate::seal::Body;
 use crate::seam::values::{Pack, Values};
+use crate::text::decimal;
 use crate::time::{Now, Timestamp};
 use drive::{Drive, Step};
 use std::cell::RefCell;
@@ -41,6 +42,7 @@ struct Page {
 
 struct Pages {
     pages: Vec<Page>,
+    /// By number. What is over leaves an empty place: a page does not live to see many of them.
     drives: Vec<Option<Box<Drive>>>,
 }
 
@@ -156,17 +158,13 @@ fn answer(
                 }
             }
         }
-        7 => told.text(&reference(values.text())?.to_string()),
+        7 => told.text(&reference(values.text())?.text()),
         // A new drive, and what it asks for first.
         8 => {
-            let free = drives.iter().position(Option::is_none);
-            let at = free.unwrap_or(drives.len());
-            if free.is_none() {
-                drives.push(None);
-            }
-            told.number(at as f64);
-            let drive = drives[at].insert(Box::new(Drive::new(given.now, values)));
+            let mut drive = Drive::new(given.now, values)?;
+            told.number(drives.len() as f64);
             drive.go(step(page, given), None, told);
+            drives.push(Some(drive));
         }
         // What came of what it asked for, and what it asks for next.
         9 => {
@@ -193,9 +191,15 @@ fn step(page: &mut Page, given: Given) -> Step<'_> {
     }
 }
 
-fn unreadable_row(row: &Row<'_>, error: DecodeError) -> Error {
-    let (kind, message) = journal::unreadable(row.slot, error);
-    Error::new(ErrorKind::Journal(kind), message)
+impl Row<'_> {
+    fn trusted(&self) -> Result<Box<Entry>, Error> {
+        self.entry().map_err(|error| self.unreadable(error))
+    }
+
+    fn unreadable(&self, error: DecodeError) -> Error {
+        let (kind, message) = journal::unreadable(self.slot, error);
+        Error::new(ErrorKind::Journal(kind), message)
+    }
 }
 
 fn mistake(message: String) -> Error {
@@ -216,7 +220,7 @@ fn profile(name: &str) -> Result<Profile, Error> {
 fn reference(given: &str) -> Result<Reference, Error> {
     given
         .parse()
-        .map_err(|error: InvalidReference| mistake(error.to_string()))
+        .map_err(|error: InvalidReference| mistake(error.text()))
 }
 
 /// A number below zero, or none at all, becomes 0, and the policy complains of it.
@@ -268,7 +272,8 @@ fn opened(values: &mut Values<'_>) -> Result<Page, Error> {
     }
     let proves = values.flag();
     policy(&mut settings.policy, values);
-    settings.settle(application, principal, &mut origins)?;
+    let problems = Problems::default();
+    settings.settle(application, principal, &mut origins, problems)?;
     Ok(Page {
         settings,
         proves,
@@ -332,30 +337,20 @@ fn begin(
     }
     let (entry, body) = draft.freeze(settings, owner, given.now.wall, &given)?;
     row::add(told, &entry);
-    match entry.frozen.body {
-        Kept::Plain(_) => told.nothing(),
-        _ => told.bytes(&body),
-    }
+    let kept = matches!(entry.frozen.body, Kept::Plain(_));
+    told.optional_bytes((!kept).then_some(&*body));
     Ok(())
 }
 
-/// The one entry of this reference in these rows.
+/// The entry of the row that this reference has, if it is the only one.
 fn only_one(
     reference: Reference,
-    rows: &mut Values<'_>,
+    found: &mut Values<'_>,
     settings: &Settings,
 ) -> Result<Box<Entry>, Error> {
-    let (mut found, mut last) = (0, None);
-    while !rows.is_empty() {
-        let row = Row::read(rows);
-        if !row.gone && row.reference() == Some(reference) {
-            found += 1;
-            last = Some(row);
-        }
-    }
-    match last {
-        Some(row) if found == 1 => row.entry().map_err(|error| unreadable_row(&row, error)),
-        _ => Err(decisions::not_one(found, &settings.scope).about(reference)),
+    match found.number() as usize {
+        1 => Row::read(found).trusted(),
+        many => Err(decisions::not_one(many, &settings.scope).about(reference)),
     }
 }
 
@@ -363,7 +358,7 @@ fn only_one(
 fn join(settings: &Settings, values: &mut Values<'_>, told: &mut Pack) -> Result<(), Error> {
     let (wanted, adopted, body) = (values.bytes(), values.flag(), values.bytes());
     let row = Row::read(values);
-    let wanted = Frozen::decode(wanted).map_err(|error| unreadable_row(&row, error))?;
+    let wanted = Frozen::decode(wanted).map_err(|error| row.unreadable(error))?;
     let existing = match row.entry() {
         Ok(existing) => existing,
         Err(error) => return Err(unreadable(&wanted.intent, &row.damaged(error))),
@@ -373,53 +368,53 @@ fn join(settings: &Settings, values: &mut Values<'_>, told: &mut Pack) -> Result
     }
     check_join(&existing, &wanted, adopted)?;
     let profile = settings.profile_of(&existing).ok();
-    match profile.and_then(|profile| fitting(body, &existing.frozen, &profile)) {
-        Some(body) => told.bytes(&body),
-        None => told.nothing(),
-    }
+    let fitting = profile.and_then(|profile| fitting(body, &existing.frozen, &profile));
+    told.optional_bytes(fitting.as_deref());
     Ok(())
 }
 
-/// What a row says, for a list.
+/// What a row says, for a list: no more than three values if it cannot be read.
 fn view(values: &mut Values<'_>, told: &mut Pack) {
     let row = Row::read(values);
     match row.entry() {
         Ok(entry) => told::summary(told, &entry),
         Err(damage) => {
             let key = row.damaged(damage).key;
-            let reference = key.map(|key| key.reference().to_string());
-            let name = ["damaged-", &row.slot.to_string()].concat();
+            let reference = key.map(|key| key.reference().text());
+            let name = ["damaged-", &decimal(row.slot)].concat();
             told.text(reference.as_deref().unwrap_or(&name));
             told.text(if row.key.is_empty() { &name } else { row.key });
-            for text in ["(damaged)", "", "POST", Phase::Ready.name()] {
-                told.text(text);
-            }
-            told.nothing();
-            told.number(0.0);
-            told.number(0.0);
-            told.flag(true);
-            told.flag(true);
-            told.nothing();
-            told.nothing();
-            told.text(&damage.to_string());
+            told.text(&damage.text());
         }
     }
 }
+
+// What a person decides, as `pkg/src/core.ts` counts; anything else only looks.
+const CANCEL: u32 = 1;
+const HAPPENED: u32 = 2;
+const DID_NOT_HAPPEN: u32 = 3;
+const ABANDON: u32 = 4;
+const FORGET: u32 = 5;
+const RELEASE: u32 = 6;
+const GONE: u32 = 7;
 
 /// What a person decided about an entry: the swap that follows. `held` is the revision that this page wrote when
 /// it began, and still holds: only of that it knows that nothing was sent.
 fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<(), Error> {
     let (what, note, held, sent) = (
-        values.text(),
+        values.number() as u32,
         values.text(),
         values.optional_number(),
         values.flag(),
     );
     let row = Row::read(values);
     let entry = row.entry();
-    let mut entry = entry.map_err(|damage| match row.reference() {
-        Some(reference) => decisions::distrusted(damage).about(reference),
-        None => decisions::distrusted(damage),
+    let mut entry = entry.map_err(|damage| {
+        let error = decisions::distrusted(row.slot, damage);
+        match row.reference() {
+            Some(reference) => error.about(reference),
+            None => error,
+        }
     })?;
     let progress = &entry.progress;
     let held = held == Some(progress.revision as f64);
@@ -427,10 +422,10 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
     let sent = sent || (!held && machine::may_have_left(progress));
     let blame = |error: Error| error.about(reference).after(attempts, sent);
     let changed = match what {
-        "cancel" => machine::cancel(progress, held, None),
-        "happened" | "did not happen" => machine::settle(progress, what == "happened", note),
-        "abandon" => machine::abandon(progress, note),
-        "forget" => {
+        CANCEL => machine::cancel(progress, held, None),
+        HAPPENED | DID_NOT_HAPPEN => machine::settle(progress, what == HAPPENED, note),
+        ABANDON => machine::abandon(progress, note),
+        FORGET => {
             let key = entry.key().clone();
             if !row::bury(told, &mut entry, Flush::Full) {
                 let kind = ErrorKind::Journal(JournalErrorKind::NotSettled);
@@ -438,39 +433,30 @@ fn decree(now: Timestamp, values: &mut Values<'_>, told: &mut Pack) -> Result<()
             }
             return Ok(());
         }
-        "release" if held => {
+        RELEASE if held => {
             let released = machine::release(progress, true);
             swap(
                 told,
                 &entry,
-                Expected::of(progress),
-                released,
+                &Expected::of(progress),
+                &released,
                 Flush::Normal,
             );
             return Ok(());
         }
-        "gone" => return Err(decisions::gone().about(reference).after(attempts, true)),
+        GONE => return Err(decisions::gone().about(reference).after(attempts, true)),
         _ => return Ok(()),
     };
     let Some(mut changed) = changed else {
         return Err(blame(decisions::ended(progress.phase)));
     };
     changed.seen_at = changed.seen_at.max(now);
-    swap(told, &entry, Expected::of(progress), changed, Flush::Full);
+    swap(told, &entry, &Expected::of(progress), &changed, Flush::Full);
     Ok(())
 }
 
-fn swap(told: &mut Pack, entry: &Entry, expected: Expected, progress: Progress, flush: Flush) {
-    row::swap(
-        told,
-        &Write {
-            slot: entry.slot,
-            key: entry.key().clone(),
-            expected,
-            progress,
-            flush,
-        },
-    );
+fn swap(told: &mut Pack, entry: &Entry, expected: &Expected, progress: &Progress, flush: Flush) {
+    row::swap(told, (entry.slot, entry.key()), expected, progress, flush);
 }
 
 /// What came of an exchange, as `page.js` tells it.

@@ -1,16 +1,12 @@
 //! Building a profile, one fact at a time.
 
-use super::{
-    ASSUMED_WINDOW, Accepted, Carrier, Fact, Marker, Profile, Repeat, Route, Rules, Sign, Standing,
-};
+use super::kept::kept;
+use super::{Accepted, Carrier, Fact, Marker, Profile, Repeat, Route, Rules, Sign, Standing};
 use crate::message::{Headers, Method};
 use crate::time::spoken;
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest key that samekey mints or adopts.
-const LONGEST_KEY: usize = 255;
 /// Headers that a key must not take the place of.
 const TAKEN: [&str; 5] = [
     "authorization",
@@ -28,7 +24,8 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    rules: Rules,
+    pub(super) rules: Rules,
+    pub(super) facts: Vec<Fact>,
     source: (Cow<'static, str>, Standing),
     checked_on: &'static str,
 }
@@ -49,33 +46,8 @@ impl InvalidProfile {
 impl Builder {
     pub(super) fn new(name: Cow<'static, str>) -> Self {
         Builder {
-            rules: Rules {
-                name,
-                carrier: Carrier::Header("Idempotency-Key".into()),
-                quoted: false,
-                shortest_key: 1,
-                longest_key: LONGEST_KEY,
-                uuid_only: false,
-                methods: vec![Method::Post, Method::Patch],
-                window: ASSUMED_WINDOW,
-                window_is_assumed: true,
-                window_header: None,
-                routes: Vec::new(),
-                marker: None,
-                repeat: Repeat::Original,
-                in_flight: Vec::new(),
-                mismatch: Vec::new(),
-                key_refused: Vec::new(),
-                window_closed: Vec::new(),
-                created: Vec::new(),
-                should_retry: None,
-                vouched: Vec::new(),
-                unprocessed: Vec::new(),
-                poll_member: None,
-                accepted: Accepted::default(),
-                html: false,
-                facts: Vec::new(),
-            },
+            rules: Rules::new(name),
+            facts: Vec::new(),
             source: ("given by the caller".into(), Standing::Given),
             checked_on: "",
         }
@@ -99,7 +71,7 @@ impl Builder {
             return self;
         }
         let (source, standing) = self.source.clone();
-        self.rules.facts.push(Fact {
+        self.facts.push(Fact {
             axis,
             value,
             source,
@@ -148,7 +120,7 @@ impl Builder {
     pub fn key_length_on(mut self, path: impl Into<Cow<'static, str>>, longest: usize) -> Self {
         let path = path.into();
         let value = said(|| format!("up to {longest} on {path}"));
-        self.rules.routes.push(Route {
+        self.rules.routes.to_mut().push(Route {
             path,
             longest_key: Some(longest),
             window: None,
@@ -164,7 +136,7 @@ impl Builder {
 
     /// The methods that take a key without being asked.
     pub fn methods(mut self, methods: &[Method]) -> Self {
-        self.rules.methods = methods.to_vec();
+        self.rules.methods = methods.to_vec().into();
         let names = || methods.iter().map(|m| m.as_str()).collect::<Vec<_>>();
         self.fact("methods", said(|| names().join(", ")))
     }
@@ -186,7 +158,7 @@ impl Builder {
     pub fn window_on(mut self, path: impl Into<Cow<'static, str>>, window: Duration) -> Self {
         let path = path.into();
         let value = said(|| format!("{} on {path}", hours(window)));
-        self.rules.routes.push(Route {
+        self.rules.routes.to_mut().push(Route {
             path,
             longest_key: None,
             window: Some(window),
@@ -239,28 +211,28 @@ impl Builder {
     /// An answer that says the first request is still being worked on.
     pub fn in_flight(mut self, sign: Sign) -> Self {
         let value = said(|| sign.to_string());
-        self.rules.in_flight.push(sign);
+        self.rules.in_flight.to_mut().push(sign);
         self.fact("in flight", value)
     }
 
     /// An answer that says the key was used with another request.
     pub fn mismatch(mut self, sign: Sign) -> Self {
         let value = said(|| sign.to_string());
-        self.rules.mismatch.push(sign);
+        self.rules.mismatch.to_mut().push(sign);
         self.fact("mismatch", value)
     }
 
     /// An answer that says the key itself is missing or not acceptable.
     pub fn key_refused(mut self, sign: Sign) -> Self {
         let value = said(|| sign.to_string());
-        self.rules.key_refused.push(sign);
+        self.rules.key_refused.to_mut().push(sign);
         self.fact("key refused", value)
     }
 
     /// An answer that says the key has expired.
     pub fn window_closed(mut self, sign: Sign) -> Self {
         let value = said(|| sign.to_string());
-        self.rules.window_closed.push(sign);
+        self.rules.window_closed.to_mut().push(sign);
         self.fact("window closed", value)
     }
 
@@ -269,7 +241,7 @@ impl Builder {
     pub fn already_created(mut self, sign: Sign, id: impl Into<Cow<'static, str>>) -> Self {
         let id = id.into();
         let value = said(|| format!("{sign}, id in {id}"));
-        self.rules.created.push((sign, id));
+        self.rules.created.to_mut().push((sign, id));
         self.fact("already created", value)
     }
 
@@ -284,13 +256,13 @@ impl Builder {
     /// A status that only the handler gives, behind the server's memory of keys: it is the key's
     /// result even if an earlier attempt went astray.
     pub fn vouches_for(mut self, status: u16) -> Self {
-        self.rules.vouched.push(status);
+        self.rules.vouched.to_mut().push(status);
         self.fact("vouched", said(|| status.to_string()))
     }
 
     /// A status that is only given before any work begins: such an attempt had no effect.
     pub fn unprocessed(mut self, status: u16) -> Self {
-        self.rules.unprocessed.push(status);
+        self.rules.unprocessed.to_mut().push(status);
         self.fact("before any work", said(|| status.to_string()))
     }
 
@@ -331,8 +303,8 @@ impl Builder {
         }
     }
 
-    pub(super) fn unchecked(self) -> Profile {
-        Profile(Arc::new(self.rules))
+    fn unchecked(self) -> Profile {
+        Profile(kept(self.rules, self.facts))
     }
 }
 
@@ -344,7 +316,7 @@ impl Rules {
     fn signs(&self) -> impl Iterator<Item = &Sign> {
         let created = self.created.iter().map(|(sign, _)| sign);
         [
-            &self.in_flight,
+            &*self.in_flight,
             &self.mismatch,
             &self.key_refused,
             &self.window_closed,
@@ -397,7 +369,7 @@ impl Rules {
                 format!("{} is not the status of an answer", sign.status),
             );
         }
-        for status in &self.vouched {
+        for status in self.vouched.iter() {
             rule(
                 !(400..500).contains(status),
                 format!("{status} cannot be vouched for; only 4xx refuses for good"),

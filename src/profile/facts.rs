@@ -1,6 +1,6 @@
 //! Facts about a provider, and the signs by which its answers are known.
 
-use crate::json::{self, Scalar};
+use crate::json;
 use crate::message::Response;
 use std::borrow::Cow;
 use std::fmt;
@@ -98,15 +98,9 @@ impl Sign {
         let Some((path, value)) = &self.member else {
             return true;
         };
-        match response
-            .content
-            .bytes()
-            .and_then(|body| json::find(body, path))
-        {
-            Some(Scalar::Text(found) | Scalar::Number(found)) => found == *value,
-            Some(Scalar::Flag(found)) => *value == if found { "true" } else { "false" },
-            None => false,
-        }
+        let body = response.content.bytes();
+        let found = body.and_then(|body| json::find(body, path));
+        found.is_some_and(|found| found.text == *value)
     }
 }
 

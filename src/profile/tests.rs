@@ -25,6 +25,28 @@ fn read_sf_string(value: &str) -> Option<String> {
     Some(out)
 }
 
+#[cfg(feature = "facts")]
+#[test]
+fn what_is_worked_out_at_compile_time_is_what_the_builder_makes_of_the_same_words() {
+    for profile in Profile::all() {
+        assert_eq!(builtin::said(profile.name()).rules, *profile.0);
+    }
+    // The twin: a word less makes other rules.
+    let bare = Profile::builder("stripe").build().unwrap();
+    assert_ne!(*bare.0, *Profile::stripe().0);
+}
+
+#[test]
+fn a_profile_built_twice_is_kept_once() {
+    let built = |longest| {
+        let own = Profile::builder("kept").key_length(1, longest);
+        own.build().unwrap()
+    };
+    assert!(std::ptr::eq(built(40).0, built(40).0));
+    assert!(!std::ptr::eq(built(40).0, built(41).0));
+    assert_eq!(built(40).facts(), built(40).facts());
+}
+
 #[test]
 fn every_built_in_profile_breaks_no_rule_of_the_builder() {
     for profile in Profile::all() {

@@ -74,9 +74,12 @@ impl Budget {
     /// How many retries are left, as of the last deposit or withdrawal.
     #[must_use]
     pub fn level(&self) -> u64 {
-        let sum = |of: fn(&Slot) -> u64| self.slots.iter().map(of).fold(0, u64::saturating_add);
-        let earned = sum(|s| s.firsts) / PER_RETRY + RESERVE * SECONDS as u64;
-        earned.saturating_sub(sum(|s| s.retries))
+        let (mut firsts, mut retries) = (0u64, 0u64);
+        for slot in &self.slots {
+            firsts = firsts.saturating_add(slot.firsts);
+            retries = retries.saturating_add(slot.retries);
+        }
+        (firsts / PER_RETRY + RESERVE * SECONDS as u64).saturating_sub(retries)
     }
 
     /// The slot of this second, after those that have passed out of sight are cleared.

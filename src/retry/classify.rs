@@ -21,6 +21,7 @@ mod failure;
 mod meaning;
 mod poll;
 mod redirect;
+mod ruling;
 #[cfg(test)]
 mod tests;
 
@@ -32,7 +33,6 @@ pub use poll::{followed, poll_failed, polled};
 
 use crate::profile::Profile;
 use crate::time::Timestamp;
-use std::borrow::Cow;
 use std::time::Duration;
 
 /// The least time between two questions while the server is working on the key and does not say
@@ -47,7 +47,7 @@ pub struct Verdict {
     /// Whether this attempt can have had its effect.
     pub applied: Applied,
     /// Why, for people and logs. Never holds bodies, queries or credentials.
-    pub reason: Cow<'static, str>,
+    pub reason: String,
 }
 
 /// Whether an attempt can have had its effect on the server.
@@ -209,52 +209,8 @@ pub struct Context<'a> {
     pub now: Timestamp,
 }
 
-impl Verdict {
-    fn new(action: Action, applied: Applied, reason: impl Into<Cow<'static, str>>) -> Self {
-        Verdict {
-            action,
-            applied,
-            reason: reason.into(),
-        }
-    }
-
-    fn succeed(replayed: Replayed, reason: impl Into<Cow<'static, str>>) -> Self {
-        Verdict::new(Action::Succeed(replayed), Applied::Maybe, reason)
-    }
-
-    fn attend(why: Reason, reason: impl Into<Cow<'static, str>>) -> Self {
-        Verdict::new(Action::Attend(why), Applied::Maybe, reason)
-    }
-
-    fn again(again: Again, reason: impl Into<Cow<'static, str>>) -> Self {
-        Verdict::new(Action::TryAgain(again), Applied::Maybe, reason)
-    }
-
-    /// The same, when this attempt surely had no effect.
-    fn without_effect(mut self) -> Self {
-        self.applied = Applied::No;
-        self
-    }
-}
-
 impl Context<'_> {
     fn may(&self, remedy: Once) -> bool {
         !self.used.contains(&remedy)
     }
-}
-
-/// Under a profile without keys nothing that may have been applied is sent again.
-fn guarded(verdict: Verdict, context: &Context<'_>) -> Verdict {
-    let sends_again = matches!(
-        verdict.action,
-        Action::TryAgain(_) | Action::StillRunning(_) | Action::Resend(_) | Action::Reauthorise
-    );
-    if context.profile.knows_keys() || !sends_again || verdict.applied == Applied::No {
-        return verdict;
-    }
-    let reason = format!(
-        "{}; this server does not know keys, so it is not sent again",
-        verdict.reason
-    );
-    Verdict::attend(Reason::NoKeySupport, reason)
 }

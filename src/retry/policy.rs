@@ -1,5 +1,6 @@
 //! The limits of retrying.
 
+use crate::message::filled;
 use crate::time::spoken;
 use std::time::Duration;
 
@@ -186,8 +187,9 @@ impl Policy {
         let mut fits = |short: &str, less: Duration, long: &str, more: Duration, advice: &str| {
             if less > more {
                 let (less, more) = (spoken(less), spoken(more));
-                problems.push(format!(
-                    "{short} ({less}) is longer than {long} ({more}){advice}"
+                problems.push(filled(
+                    "% (%) is longer than % (%)%",
+                    &[short, &less, long, &more, advice],
                 ));
             }
         };
@@ -200,11 +202,12 @@ impl Policy {
         fits("attempt_timeout", timeout, "give_up_after", total, one);
         let mut sane = |name: &str, value: Duration, least: Duration| {
             if value < least {
-                problems.push(format!("{name} is zero; give it some time"));
+                problems.push(filled("% is zero; give it some time", &[name]));
             }
             if value > YEAR {
-                problems.push(format!(
-                    "{name} is longer than a year; that is hardly meant"
+                problems.push(filled(
+                    "% is longer than a year; that is hardly meant",
+                    &[name],
                 ));
             }
         };
@@ -216,11 +219,10 @@ impl Policy {
         sane("defer_above", self.defer_above, Duration::ZERO);
         let usable = window.saturating_sub(self.attempt_timeout.max(window / 24));
         if self.give_up_after > usable {
-            problems.push(format!(
-                "give_up_after ({}) exceeds the {} in which the server surely remembers the key; \
+            problems.push(filled(
+                "give_up_after (%) exceeds the % in which the server surely remembers the key; \
                  lower it, or state a longer window if the server promises one",
-                spoken(self.give_up_after),
-                spoken(usable)
+                &[&spoken(self.give_up_after), &spoken(usable)],
             ));
         }
         problems

@@ -8,7 +8,7 @@
 mod date;
 
 use super::backoff::share;
-use crate::message::{Headers, around};
+use crate::message::{Headers, around, number};
 use crate::time::Timestamp;
 use date::date;
 use std::time::Duration;
@@ -45,13 +45,13 @@ pub fn hint(headers: &Headers, now: Timestamp) -> Option<Duration> {
 pub fn asked(headers: &Headers, now: Timestamp) -> Option<Duration> {
     let mut longest = None;
     for (name, value) in headers.iter() {
-        let number = digits(value);
+        let count = number(value);
         longest = longest.max(match name {
-            "retry-after" => match number {
+            "retry-after" => match count {
                 Some(seconds) => Some(Duration::from_secs(seconds)),
                 None => until(value, headers, now),
             },
-            "retry-after-ms" | "x-ms-retry-after-ms" => number.map(Duration::from_millis),
+            "retry-after-ms" | "x-ms-retry-after-ms" => count.map(Duration::from_millis),
             _ => None,
         });
     }
@@ -68,34 +68,31 @@ pub fn rate_limit(headers: &Headers) -> Option<Duration> {
     }
     let mut longest = None;
     for line in headers.get_all("ratelimit") {
-        let mut rest = Some(line);
-        while let Some(list) = rest {
-            let (item, after) = divided(list, b',')?;
-            longest = longest.max(refill(item)?);
+        let (mut rest, mut named) = (line, false);
+        let (mut left, mut reset) = (None, None);
+        loop {
+            let (part, mark, after) = divided(rest)?;
+            let (name, value) = around(part, b'=').unwrap_or((part, ""));
+            match name.trim_ascii() {
+                _ if !named => named = is_item(part.trim_ascii()).then_some(true)?,
+                "r" => left = Some(number(value)?),
+                "t" => reset = Some(number(value)?),
+                _ => {}
+            }
+            if mark != b';' {
+                // The end of a quota, which counts if nothing is left of it.
+                if left == Some(0) {
+                    longest = longest.max(reset);
+                }
+                (named, left, reset) = (false, None, None);
+            }
+            if mark == 0 {
+                break;
+            }
             rest = after;
         }
     }
-    longest
-}
-
-/// How long until a quota refills, if nothing is left of it. The outer `None`: it is malformed.
-fn refill(item: &str) -> Option<Option<Duration>> {
-    let (name, mut rest) = divided(item, b';')?;
-    if !is_item(name.trim_ascii()) {
-        return None;
-    }
-    let (mut left, mut reset) = (None, None);
-    while let Some(parameters) = rest {
-        let (part, after) = divided(parameters, b';')?;
-        let (name, value) = around(part, b'=').unwrap_or((part, ""));
-        match name.trim_ascii() {
-            "r" => left = Some(digits(value)?),
-            "t" => reset = Some(Duration::from_secs(digits(value)?)),
-            _ => {}
-        }
-        rest = after;
-    }
-    Some(reset.filter(|_| left == Some(0)))
+    longest.map(Duration::from_secs)
 }
 
 /// How long to wait: never less than the server asked, never less than `floor`.
@@ -156,35 +153,30 @@ pub(crate) fn until(value: &str, headers: &Headers, now: Timestamp) -> Option<Du
     })
 }
 
-/// Digits and nothing else; more than fit are as many as fit.
-fn digits(value: &str) -> Option<u64> {
-    let mut number = None;
-    for byte in value.bytes() {
-        if !byte.is_ascii_digit() {
-            return None;
-        }
-        let tens = number.unwrap_or(0u64).saturating_mul(10);
-        number = Some(tens.saturating_add(u64::from(byte - b'0')));
-    }
-    number
-}
-
-/// What stands before the first `mark` outside quotes, and what after it; nothing if a quote stays
-/// open.
-fn divided(text: &str, mark: u8) -> Option<(&str, Option<&str>)> {
+/// What stands before the first `,` or `;` outside quotes, which of them it is (none at the end), and
+/// what comes after it; nothing if a quote stays open.
+fn divided(text: &str) -> Option<(&str, u8, &str)> {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if quoted => escaped = true,
             b'"' => quoted = !quoted,
-            _ if byte == mark && !quoted => {
-                return Some((text.get(..at)?, text.get(at + 1..)));
+            b',' | b';' if !quoted => {
+                return Some((text.get(..at)?, byte, text.get(at + 1..)?));
             }
             _ => {}
         }
     }
-    (!quoted).then_some((text, None))
+    (!quoted).then_some((text, 0, ""))
+}
+
+/// What else a token may hold: any of `_-.:*/%!#$&'^`|~+`.
+fn is_mark(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-'..=b'/' | b':' | b'^'..=b'`' | b'|' | b'~'
+    )
 }
 
 /// A quota's name: a quoted string or a token.
@@ -192,7 +184,7 @@ fn is_item(text: &str) -> bool {
     let string = text.len() >= 2 && text.starts_with('"') && text.ends_with('"');
     let token = text
         .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"_-.:*/%!#$&'^`|~+".contains(&b));
+        .all(|b| b.is_ascii_alphanumeric() || is_mark(b));
     !text.is_empty() && (string || token)
 }
 

@@ -3,7 +3,12 @@
 // nobody waits for it any more.
 
 // As Rust counts them.
-const [NOTHING, NO, YES, NUMBER, TEXT, BYTES] = [0, 1, 2, 3, 4, 5];
+const NOTHING = 0;
+const NO = 1;
+const YES = 2;
+const NUMBER = 3;
+const TEXT = 4;
+const BYTES = 5;
 
 /** Values as bytes: each a tag; then a number, or a length and so many bytes. */
 export function pack(values) {

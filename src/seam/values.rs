@@ -50,6 +50,14 @@ impl Pack {
         self.sized(5, bytes);
     }
 
+    /// Adds bytes, or nothing.
+    pub fn optional_bytes(&mut self, bytes: Option<&[u8]>) {
+        match bytes {
+            Some(bytes) => self.bytes(bytes),
+            None => self.nothing(),
+        }
+    }
+
     fn sized(&mut self, tag: u8, bytes: &[u8]) {
         self.0.push(tag);
         self.0

@@ -67,7 +67,10 @@ fn i3_fingerprint_only_resumes_with_the_same_body_and_refuses_another() {
     let error = run(left.resume()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::BodyNeeded);
     assert!(error.is_unresolved());
-    assert!(error.to_string().contains("resume_with"), "{error}");
+    assert!(
+        error.to_string().contains("resume it with the body"),
+        "{error}"
+    );
     let error = run(left.resume_with(br#"{"amount":900}"#)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::BodyMismatch);
     assert!(

@@ -74,7 +74,7 @@ fn a_repeat_of_an_unresolved_operation_needs_the_word_that_says_so() {
     assert_eq!(error.kind(), ErrorKind::PreviousUnresolved);
     assert_eq!(error.reference(), Some(first.reference()));
     assert!(error.is_unresolved());
-    assert!(error.to_string().contains("even_if_unresolved"), "{error}");
+    assert!(error.to_string().contains("even if unresolved"), "{error}");
     assert_eq!(world.entries().len(), 1);
     let anyway = client.repeat(first.reference()).even_if_unresolved();
     let anyway = run(anyway.begin()).unwrap();

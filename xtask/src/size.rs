@@ -37,6 +37,13 @@ pub(crate) fn report() -> Result<u64, String> {
     if sizes.iter().any(|(name, _)| name == UNLINKED) {
         return Err(format!("{UNLINKED} is linked into the module"));
     }
+    // One `format!` or `to_string` brings a kilobyte, compressed: `text::filled` and `text::digits` do.
+    if let Some((name, _)) = functions
+        .iter()
+        .find(|(name, _)| name.starts_with("core::fmt::"))
+    {
+        return Err(format!("formatting is linked into the module: {name}"));
+    }
     light_tree()?;
     let largest = by(&functions, |name| name);
     for (what, rows, shown) in [
@@ -51,8 +58,8 @@ pub(crate) fn report() -> Result<u64, String> {
     }
     let mut total = 0;
     println!("what a page downloads, in bytes: as it is, and after gzip -9");
-    for file in ["samekey_bg.wasm", "index.js"] {
-        let content = read(&web::package().join("dist").join(file))?;
+    for file in [web::MODULE, "dist/index.js"] {
+        let content = read(&web::package().join(file))?;
         let zipped = gzip(&content)?;
         println!("  {:>8}  {zipped:>8}  {file}", content.len());
         total += zipped;

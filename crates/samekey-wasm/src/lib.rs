@@ -4,7 +4,8 @@
 #![forbid(unsafe_code)]
 
 #[global_allocator]
-static HEAP: talc::wasm::WasmDynamicTalc = talc::wasm::new_wasm_dynamic_allocator();
+static HEAP: lol_alloc::LockedAllocator<lol_alloc::FreeListAllocator> =
+    lol_alloc::LockedAllocator::new(lol_alloc::FreeListAllocator::new());
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

@@ -24,9 +24,17 @@ const PATIENT_TRIES = 10;
 const PATIENCE = 3_000;
 
 // As Rust counts them.
-const [UNAVAILABLE, FULL, TOO_NEW, OPEN_ELSEWHERE] = [0, 1, 2, 3];
-const [NONE, RELOAD, PROCESS, DEVICE] = [0, 1, 2, 3];
-const [DEAD, SILENT, ALIVE] = [0, 1, 2];
+const UNAVAILABLE = 0;
+const FULL = 1;
+const TOO_NEW = 2;
+const OPEN_ELSEWHERE = 3;
+const NONE = 0;
+const RELOAD = 1;
+const PROCESS = 2;
+const DEVICE = 3;
+const DEAD = 0;
+const SILENT = 1;
+const ALIVE = 2;
 
 /** What the browser said, what it means, and what to do. */
 function refused(what, error) {
@@ -53,10 +61,16 @@ const take = (name) =>
     locks().request(name, { ifAvailable: true }, granted).catch(reject);
   });
 
-const settled = (request) =>
+export const settled = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
+  });
+
+export const complete = (tx) =>
+  new Promise((resolve, reject) => {
+    tx.oncomplete = resolve;
+    tx.onabort = () => reject(tx.error);
   });
 
 /** A row as Rust reads it. */
@@ -74,13 +88,9 @@ class Store {
     own.set(hex(this.owner), true);
   }
 
-  /** Get or create: the slot of the new row, or the row that is there. If nobody waits for the answer, what
-   * it made is let go. */
-  async add(name, key, frozen, progress, open, released, ours, leash) {
-    const added = this.create({ name, key, frozen, progress, revision: 1, open: open ? 1 : undefined, gone: false });
-    const letGo = (found) => found.key || this.swap(found, key, 1, ours, undefined, released, true, false, false);
-    if (leash) leash.signal.onabort = () => void added.then(letGo).catch(() => {});
-    const found = await added;
+  /** Get or create: the slot of the new row, or the row that is there. */
+  async add(name, key, frozen, progress, open) {
+    const found = await this.create({ name, key, frozen, progress, revision: 1, open: open ? 1 : undefined, gone: false });
     return found.key ? told(found) : found;
   }
 
@@ -101,10 +111,6 @@ class Store {
   }
 
   /** Rows by slot: all, or the open ones; of all scopes, or of one. */
-  async rows(open, scope) {
-    return (await this.some(open, scope)).flatMap(told);
-  }
-
   async some(open, scope) {
     const rows = await this.all(open);
     return rows.filter(({ name }) => scope === undefined || name.startsWith(`${scope}\0`));
@@ -216,12 +222,10 @@ class Database extends Store {
         tx = begin();
       }
       const store = (name) => tx.objectStore(name);
-      return await new Promise((resolve, reject) => {
-        let result;
-        tx.oncomplete = () => resolve(result);
-        tx.onabort = () => reject(tx.error);
-        work({ entries: store("entries"), owners: store("owners") }, (done) => (result = done), tx);
-      });
+      let result;
+      work({ entries: store("entries"), owners: store("owners") }, (done) => (result = done), tx);
+      await complete(tx);
+      return result;
     } catch (error) {
       throw refused("the journal did not answer", error);
     }
@@ -380,18 +384,19 @@ class Items extends Store {
   }
 }
 
-/** The parts of `Storage` that are used, for a journal that forgets. */
-class Memory {
-  getItem(item) {
-    return this[item] ?? null;
-  }
-  setItem(item, value) {
-    this[item] = value;
-  }
-  removeItem(item) {
-    delete this[item];
-  }
-}
+/** The parts of `Storage` that are used, for a journal that forgets: its items are its own members. */
+export const memory = () =>
+  Object.create({
+    getItem(item) {
+      return this[item] ?? null;
+    },
+    setItem(item, value) {
+      this[item] = value;
+    },
+    removeItem(item) {
+      delete this[item];
+    },
+  });
 
 /** Journals in localStorage that this page has open, each under one lock. */
 const shelves = new Map();
@@ -413,7 +418,7 @@ async function shelf(name) {
 
 const openers = {
   async memory(name) {
-    return new Items(new Memory(), name, NONE);
+    return new Items(memory(), name, NONE);
   },
 
   async indexeddb(name) {
@@ -459,10 +464,28 @@ export const open = (kind, name) => openers[kind](name);
 /** Open stores by the number that Rust knows them by. */
 const stores = [];
 
+/** What Rust asks of an open store, where that is not quite what the store does. */
+const answers = {
+  /** If nobody waits for the answer, what was made is let go. */
+  add(store, leash, ...values) {
+    const [, key, , , , released, ours] = values;
+    const added = store.add(...values);
+    const letGo = (slot) => slot.length || store.swap(slot, key, 1, ours, undefined, released, true, false, false);
+    leash.signal.onabort = () => void added.then(letGo).catch(() => {});
+    return added;
+  },
+
+  async rows(store, _, open, scope) {
+    return (await store.some(open, scope)).flatMap(told);
+  },
+};
+
 export const ask = /* @__PURE__ */ asking(async (leash, what, which, ...values) => {
-  if (!openers[what]) return stores[which][what](...values, leash);
+  const store = stores[which];
+  if (answers[what]) return answers[what](store, leash, ...values);
+  if (store) return store[what](...values);
   const opening = open(what, which);
   leash.signal.onabort = () => void opening.then((store) => store.close()).catch(() => {});
-  const store = await opening;
-  return [stores.push(store) - 1, store.grade, store.owner];
+  const opened = await opening;
+  return [stores.push(opened) - 1, opened.grade, opened.owner];
 });

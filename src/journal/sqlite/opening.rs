@@ -46,6 +46,50 @@ pub(super) fn writer(
     files.inspect()?;
     let gate = Gate::open(files.lock.clone())?;
     let turn = gate.enter(options.patience)?;
+    let connection = trusted(files, options, &gate)?;
+    // Without it a full disk is noticed all the same, and nothing new is begun.
+    let _ = reserve.fill();
+    let proof = Proof::new(files)?;
+    let log = files::open_private(&files.wal)?;
+    let desk = schema::connect(&files.journal, options.patience)?;
+    let clerk = Clerk::new(desk, files::open_private(&files.wal)?);
+    let tape = Tape::open(files)?;
+    let watch = Watch::new(files.identity()?);
+    let mut writer = Writer {
+        files: files.clone(),
+        watch,
+        clerk,
+        connection,
+        log,
+        tape,
+        lately: Recently::default(),
+        filing: None,
+        held: Stamp::default(),
+        turns: 0,
+        gate,
+        turn: None,
+        reserve: reserve.clone(),
+        patience: options.patience,
+        driven: HashSet::new(),
+        full: true,
+        quick: false,
+        unseen_pages: 0,
+        is_busy: false,
+        put_off: Vec::new(),
+        poison: None,
+        proof,
+    };
+    writer.take_over(options.accept_loss)?;
+    drop(turn);
+    Ok(writer)
+}
+
+/// A connection to a journal that has lost nothing, or whose loss was accepted. The turn is ours.
+fn trusted(
+    files: &Files,
+    options: &SqliteOptions,
+    gate: &Gate,
+) -> Result<Connection, JournalError> {
     // Again, as others may have made it while this one waited for its turn.
     let length = files.inspect()?;
     let noted = Stamp::read(gate.file());
@@ -82,41 +126,7 @@ pub(super) fn writer(
         let written = stamp.write(gate.file());
         written.map_err(|error| faults::system("write", &files.lock, error))?;
     }
-    // Without it a full disk is noticed all the same, and nothing new is begun.
-    let _ = reserve.fill();
-    let proof = Proof::new(files)?;
-    let log = files::open_private(&files.wal)?;
-    let desk = schema::connect(&files.journal, options.patience)?;
-    let clerk = Clerk::new(desk, files::open_private(&files.wal)?);
-    let tape = Tape::open(files)?;
-    let watch = Watch::new(files.identity()?);
-    let mut writer = Writer {
-        files: files.clone(),
-        watch,
-        clerk,
-        connection,
-        log,
-        tape,
-        lately: Recently::default(),
-        filing: None,
-        held: Stamp::default(),
-        turns: 0,
-        gate,
-        turn: None,
-        reserve: reserve.clone(),
-        patience: options.patience,
-        driven: HashSet::new(),
-        full: true,
-        quick: false,
-        unseen_pages: 0,
-        is_busy: false,
-        put_off: Vec::new(),
-        poison: None,
-        proof,
-    };
-    writer.take_over(options.accept_loss)?;
-    drop(turn);
-    Ok(writer)
+    Ok(connection)
 }
 
 /// What a bug of the harness does with a journal that cannot be trusted: see `planted`.

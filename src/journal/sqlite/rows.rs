@@ -424,7 +424,7 @@ const FILTER: &str =
     ORDER BY entries.slot LIMIT ?4";
 
 /// Entries by query; `recent` are those on the tape, which know better.
-pub(super) fn list(connection: &Connection, query: Query, recent: &[Entry]) -> Result<Listing> {
+pub(super) fn list(connection: &Connection, query: &Query, recent: &[Entry]) -> Result<Listing> {
     let limit = match query.limit {
         // One of those that are found may be something else by now.
         _ if !recent.is_empty() => -1,

@@ -212,7 +212,7 @@ fn count(journal: &SqliteJournal) -> usize {
     let connection = schema::connect_to_read(&files.journal, Duration::ZERO).unwrap();
     let recent = lately::on_tape(files).unwrap();
     let recent = recent.entries(&connection).unwrap();
-    let all = rows::list(&connection, Query::default(), &recent).unwrap();
+    let all = rows::list(&connection, &Query::default(), &recent).unwrap();
     all.entries.len()
 }
 

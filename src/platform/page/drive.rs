@@ -1,16 +1,17 @@
 //! Driving an operation from a page: told what came of the last thing it asked for, it asks for the next.
 //! The same steps as the client's own loop takes, without the waiting.
 
-use super::{Given, Page, answered, owner, swap, told, unreadable_row};
+use super::{Given, Page, answered, owner, swap, told};
 use crate::client::decisions::{self, Overruled};
 use crate::entry::{Entry, Expected, Flush, Grade, Liveness, Owner, Phase, Progress, Receipt};
 use crate::error::{Error, ErrorKind};
 use crate::journal::JournalErrorKind;
 use crate::journal::row::Row;
-use crate::machine::{self, Claim, Decision, End, Event, Machine, Permit, Probe, Task, Tick};
+use crate::machine::{self, Claim, Decision, End, Event, Machine, Task, Tick};
 use crate::message::{Failure, FailureKind, Headers, Origin, Sent};
 use crate::operation::stored_body;
 use crate::outcome::Outcome;
+use crate::profile::Profile;
 use crate::retry::budget::Budget;
 use crate::seam::values::{Pack, Values};
 use crate::time::{Now, Timestamp, millis};
@@ -30,13 +31,8 @@ const EXCHANGE: u32 = 5;
 const DONE: u32 = 6;
 const FAILED: u32 = 7;
 
-/// What the machine lets out.
-enum Leaving {
-    Attempt(Permit),
-    Question(Probe),
-}
-
 /// What was asked for last, and what it is for.
+#[derive(Clone, Copy)]
 enum Stage {
     Load,
     Liveness,
@@ -47,9 +43,17 @@ enum Stage {
     Record,
     /// Our last word over what somebody else noted.
     Insist,
-    Sleep(bool),
-    Prove(Leaving),
-    Exchange(bool),
+    Sleep {
+        charge: bool,
+    },
+    /// An attempt, or else a question about the result.
+    Prove {
+        attempt: bool,
+    },
+    Exchange {
+        attempt: bool,
+        left_before: bool,
+    },
 }
 
 /// The machine at work on an entry that is ours.
@@ -57,7 +61,6 @@ struct Ride {
     machine: Machine,
     origin: Origin,
     refresh: bool,
-    sending: bool,
     /// How many attempts the journal knew of when we last wrote: more are somebody else's.
     noted: u32,
     /// The latest of ours that the journal acknowledged: what the next write replaces.
@@ -79,13 +82,15 @@ pub(super) struct Drive {
     joined: bool,
     stage: Stage,
     /// As the page knew it, as it was last read, or as it is being claimed.
-    entry: Option<Box<Entry>>,
+    entry: Box<Entry>,
     surely_unsent: bool,
     ride: Option<Box<Ride>>,
     /// What the server asked of us and we could not write down, as another tab had the entry.
     heard: Option<Timestamp>,
-    /// A write that is under way: what the journal would hold then, and how many attempts.
-    pending: Option<(Expected, u32)>,
+    /// What the machine lets out, until it is known what proves who asks.
+    leaving: Pack,
+    /// A write that is under way: what the journal would hold then.
+    pending: Option<Expected>,
     /// What a write that failed would have left, if it took hold all the same.
     failed: Option<Expected>,
     over: bool,
@@ -121,8 +126,8 @@ impl Step<'_> {
 }
 
 impl Drive {
-    pub(super) fn new(now: Now, values: &mut Values<'_>) -> Drive {
-        Drive {
+    pub(super) fn new(now: Now, values: &mut Values<'_>) -> Result<Box<Drive>, Error> {
+        Ok(Box::new(Drive {
             me: owner(values),
             grade: match values.number() as u32 {
                 1 => Grade::Reload,
@@ -140,15 +145,16 @@ impl Drive {
             joined: false,
             stage: Stage::Load,
             // As the page knows it: whatever goes wrong is told with its reference.
-            entry: Row::read(values).entry().ok(),
+            entry: Row::read(values).trusted()?,
             surely_unsent: false,
             ride: None,
             heard: None,
+            leaving: Pack::default(),
             pending: None,
             failed: None,
             over: false,
             update: Pack::default(),
-        }
+        }))
     }
 
     /// Takes in what came of the last thing asked for (nothing at the start), and asks for the next: whether an
@@ -176,23 +182,25 @@ impl Drive {
 
     fn step(&mut self, step: &mut Step<'_>, values: &mut Values<'_>) -> Asked {
         // The store, or the callback, failed.
-        let trouble = values.flag().then(|| {
-            let kind = match values.number() as u32 {
-                1 => JournalErrorKind::Full,
-                2 => JournalErrorKind::TooNew,
-                3 => JournalErrorKind::OpenElsewhere,
-                _ => JournalErrorKind::Unavailable,
-            };
-            Error::new(ErrorKind::Journal(kind), values.text())
-        });
+        let failed = values.flag();
         let stage = std::mem::replace(&mut self.stage, Stage::Load);
-        let proving = matches!(stage, Stage::Prove(_));
-        let no_proof = trouble.is_some();
-        if let Some(error) = trouble.filter(|_| !proving) {
-            return self.in_trouble(step, error, &stage);
-        }
         let pending = self.pending.take();
         match stage {
+            Stage::Prove { attempt } => match self.proof(values, failed) {
+                Ok(credentials) => self.exchange(step, attempt, &credentials),
+                Err(failure) => self.obey(step, Event::Failed(failure)),
+            },
+            _ if failed => {
+                let kind = match values.number() as u32 {
+                    1 => JournalErrorKind::Full,
+                    2 => JournalErrorKind::TooNew,
+                    3 => JournalErrorKind::OpenElsewhere,
+                    _ => JournalErrorKind::Unavailable,
+                };
+                self.failed = pending;
+                let error = Error::new(ErrorKind::Journal(kind), values.text());
+                self.in_trouble(step, error, matches!(stage, Stage::Load))
+            }
             Stage::Load => self.loaded(step, values),
             Stage::Liveness => {
                 let liveness = match values.number() as u32 {
@@ -207,25 +215,15 @@ impl Drive {
             Stage::Claim => self.mount(step),
             Stage::Record => self.recorded(step, pending),
             Stage::Insist => self.finish(step, End::Settled),
-            Stage::Sleep(charge) => {
+            Stage::Sleep { charge } => {
                 let may_retry = !charge || self.with_budget(step, Budget::withdraw);
                 self.obey(step, Event::Woke { may_retry })
             }
-            Stage::Prove(leaving) => match self.proof(values, no_proof) {
-                Ok(credentials) => self.exchange(step, leaving, credentials),
-                Err(failure) => self.obey(step, Event::Failed(failure)),
-            },
-            Stage::Exchange(left_before) => {
-                let result = answered(values);
-                if let Some(ride) = &mut self.ride {
-                    ride.sending = false;
-                }
-                let event = match result {
+            Stage::Exchange { left_before, .. } => {
+                let event = match answered(values) {
                     Ok(response) => Event::Answered(response),
                     Err(failure) => {
-                        if failure.sent == Sent::No && !left_before {
-                            self.maybe_sent = false;
-                        }
+                        self.maybe_sent &= failure.sent != Sent::No || left_before;
                         Event::Failed(failure)
                     }
                 };
@@ -236,16 +234,13 @@ impl Drive {
 
     /// Adds to an error what is known of this operation.
     fn blame(&self, error: Error) -> Error {
-        let Some(entry) = &self.entry else {
-            return error;
-        };
-        let attempts = match &self.ride {
-            Some(ride) => ride.machine.progress().attempts,
-            None => entry.progress.attempts,
+        let progress = match &self.ride {
+            Some(ride) => ride.machine.progress(),
+            None => &self.entry.progress,
         };
         error
-            .about(entry.reference())
-            .after(attempts, self.maybe_sent)
+            .about(self.entry.reference())
+            .after(progress.attempts, self.maybe_sent)
     }
 
     /// The same where the journal could not be looked at, or written: others may have sent it since,
@@ -256,13 +251,12 @@ impl Drive {
         error.after(attempts, true)
     }
 
-    fn in_trouble(&mut self, step: &mut Step<'_>, error: Error, stage: &Stage) -> Asked {
-        self.failed = self.pending.take().map(|(expected, _)| expected);
+    fn in_trouble(&mut self, step: &mut Step<'_>, error: Error, looking: bool) -> Asked {
         let last_word = match &self.ride {
             Some(ride) => ride.machine.progress().phase,
             None => Phase::Ready,
         };
-        if !last_word.is_settled() || matches!(stage, Stage::Load) {
+        if !last_word.is_settled() || looking {
             return Err(self.unseen(error));
         }
         // A final answer that the journal could not take. A success is real, written down or not: a later
@@ -279,22 +273,19 @@ impl Drive {
         if values.is_empty() {
             return Err(self.unseen(decisions::gone()));
         }
-        let row = Row::read(values);
-        let entry = match row.entry() {
-            Ok(entry) => entry,
-            Err(error) => {
-                return Err(self.unseen(unreadable_row(&row, error)));
-            }
-        };
+        match Row::read(values).trusted() {
+            Ok(entry) => self.entry = entry,
+            Err(error) => return Err(self.unseen(error)),
+        }
+        let theirs = &self.entry.progress;
         // What we hold was written by us, and not sent: there the journal is only careful.
-        let ours = self.held == Some(entry.progress.revision);
-        self.maybe_sent |= !ours && machine::may_have_left(&entry.progress);
+        let ours = self.held == Some(theirs.revision);
+        self.maybe_sent |= !ours && machine::may_have_left(theirs);
         if let Some(ride) = &self.ride {
-            let overruled = decisions::overruled(&ride.machine, &entry.progress, ride.noted);
-            if let Overruled::Insist(progress) = overruled {
-                self.stage = Stage::Insist;
-                let old = Expected::of(&entry.progress);
-                return self.write(step, &entry, old, *progress, Flush::Full);
+            let overruled = decisions::overruled(&ride.machine, theirs, ride.noted);
+            if let Overruled::Insist(mut progress) = overruled {
+                let old = Expected::of(theirs);
+                return self.write(step, Stage::Insist, old, &mut progress, Flush::Full);
             }
             self.over = true;
             let heard = matches!(overruled, Overruled::Heard);
@@ -303,49 +294,39 @@ impl Drive {
             }
             let ride = self.ride.take();
             self.heard = ride.and_then(|ride| ride.machine.heard());
-            if !entry.progress.phase.is_open() {
-                return self.conclude(step, entry);
+            if !self.entry.progress.phase.is_open() {
+                return self.conclude(step);
             }
             // Somebody else drives it now: wait for them.
             self.over = false;
             self.started = step.given.now;
             self.joined = false;
         }
-        if std::mem::take(&mut self.waited) && decisions::is_over(entry.progress.phase) {
-            return self.conclude(step, entry);
+        if std::mem::take(&mut self.waited) && decisions::is_over(self.entry.progress.phase) {
+            return self.conclude(step);
         }
-        self.approach(step, entry)
+        self.approach(step)
     }
 
     /// Gets the right to drive: at once for what we began, by a claim for all else.
-    fn approach(&mut self, step: &mut Step<'_>, entry: Box<Entry>) -> Asked {
-        let progress = &entry.progress;
-        let held = self.held.take() == Some(progress.revision);
-        if held && !decisions::is_young(progress, step.given.now.wall) {
-            self.stage = Stage::LetGo;
-            let (unsent, old) = (machine::release(progress, true), Expected::of(progress));
-            let asked = self.write(step, &entry, old, unsent, Flush::Full);
-            self.entry = Some(entry);
-            return asked;
+    fn approach(&mut self, step: &mut Step<'_>) -> Asked {
+        let progress = &self.entry.progress;
+        if self.held.take() == Some(progress.revision) {
+            if decisions::is_young(progress, step.given.now.wall) {
+                self.surely_unsent = true;
+                return self.mount(step);
+            }
+            let (mut unsent, old) = (machine::release(progress, true), Expected::of(progress));
+            return self.write(step, Stage::LetGo, old, &mut unsent, Flush::Full);
         }
-        let settings = &step.page.settings;
-        let (foreign, phase) = (entry.frozen.scope != settings.scope, progress.phase);
+        let scope = &step.page.settings.scope;
+        if self.entry.frozen.scope != *scope {
+            return Err(self.blame(decisions::other_scope(&self.entry, scope)));
+        }
+        if !self.resuming && decisions::needs_a_person(progress.phase) {
+            return self.conclude(step);
+        }
         let owner = progress.owner;
-        let entry = self.entry.insert(entry);
-        if held {
-            self.surely_unsent = true;
-            return self.mount(step);
-        }
-        if foreign {
-            let error = decisions::other_scope(entry, &settings.scope);
-            return Err(self.blame(error));
-        }
-        if !self.resuming && decisions::needs_a_person(phase) {
-            return match self.entry.take() {
-                Some(entry) => self.conclude(step, entry),
-                None => step.ask(LOAD),
-            };
-        }
         if owner != Owner::NONE && owner != self.me {
             self.stage = Stage::Liveness;
             step.asked.number(f64::from(LIVENESS));
@@ -356,15 +337,11 @@ impl Drive {
     }
 
     fn claim(&mut self, step: &mut Step<'_>, holder: Liveness) -> Asked {
-        let Some(entry) = self.entry.take() else {
-            return step.ask(LOAD);
-        };
         let now = step.given.now;
-        let progress = match machine::claim(&entry, self.me, holder, now.wall) {
-            Claim::Take(progress) => *progress,
-            Claim::NotYet(_) | Claim::Closed => return self.conclude(step, entry),
+        let mut progress = match machine::claim(&self.entry, self.me, holder, now.wall) {
+            Claim::Take(progress) => progress,
+            Claim::NotYet(_) | Claim::Closed => return self.conclude(step),
             Claim::Held => {
-                self.entry = Some(entry);
                 if now.since(self.started) > step.page.settings.policy.give_up_after {
                     return Err(self.blame(decisions::held_elsewhere()));
                 }
@@ -375,61 +352,53 @@ impl Drive {
                 return step.wait(JOIN_EVERY + step.given.roll() % 200);
             }
         };
-        let settings = &step.page.settings;
-        let url = progress.moved_to.as_deref().unwrap_or(&entry.frozen.url);
         // What cannot be sent is not claimed.
-        let sendable = match self.body {
-            Some(_) => Ok(()),
-            None => stored_body(&entry.frozen, &settings.keeper).map(drop),
-        };
-        let sendable = sendable.and_then(|()| settings.check_origin(url));
-        self.surely_unsent = !entry.progress.maybe_applied;
-        let old = Expected::of(&entry.progress);
-        let mut entry = entry;
-        if let Err(error) = sendable {
-            self.entry = Some(entry);
-            return Err(self.blame(error));
-        }
-        settings.profile_of(&entry)?;
-        self.stage = Stage::Claim;
-        let asked = self.write(step, &entry, old, progress.clone(), Flush::Full);
-        entry.progress = progress;
-        self.entry = Some(entry);
+        self.provisions(step)?;
+        let old = Expected::of(&self.entry.progress);
+        self.surely_unsent = !self.entry.progress.maybe_applied;
+        let asked = self.write(step, Stage::Claim, old, &mut progress, Flush::Full);
+        self.entry.progress = *progress;
         asked
     }
 
     fn write(
         &mut self,
         step: &mut Step<'_>,
-        entry: &Entry,
+        stage: Stage,
         old: Expected,
-        new: Progress,
+        new: &mut Progress,
         flush: Flush,
     ) -> Asked {
-        let new = decisions::kept(new, &entry.frozen, &step.page.settings.keeper, &step.given);
-        self.pending = Some((Expected::of(&new), new.attempts));
+        let (entry, keeper) = (&self.entry, &step.page.settings.keeper);
+        decisions::keep(new, &entry.frozen, keeper, &step.given);
+        self.stage = stage;
+        self.pending = Some(Expected::of(new));
         step.asked.number(f64::from(SWAP));
-        swap(&mut step.asked, entry, old, new, flush);
+        swap(&mut step.asked, entry, &old, new, flush);
         Ok(())
+    }
+
+    /// What is needed to send: the exact body, whom to ask how, and where.
+    fn provisions(&self, step: &Step<'_>) -> Result<(Arc<[u8]>, Profile, Origin), Error> {
+        let (settings, frozen) = (&step.page.settings, &self.entry.frozen);
+        let found = || {
+            let body = match &self.body {
+                Some(body) => Arc::clone(body),
+                None => stored_body(frozen, &settings.keeper)?,
+            };
+            if let Some(url) = &self.entry.progress.moved_to {
+                settings.check_origin(url)?;
+            }
+            let origin = settings.check_origin(&frozen.url)?;
+            Ok((body, settings.profile_of(&self.entry)?, origin))
+        };
+        found().map_err(|error| self.blame(error))
     }
 
     /// The entry is ours, and durable in this revision.
     fn mount(&mut self, step: &mut Step<'_>) -> Asked {
-        let Some(entry) = self.entry.as_deref() else {
-            return step.ask(LOAD);
-        };
-        let settings = &step.page.settings;
-        let body = match &self.body {
-            Some(body) => Ok(Arc::clone(body)),
-            None => stored_body(&entry.frozen, &settings.keeper),
-        };
-        let origin = settings.check_origin(&entry.frozen.url);
-        let (body, origin) = match (body, origin) {
-            (Ok(body), Ok(origin)) => (body, origin),
-            (Err(error), _) | (_, Err(error)) => return Err(self.blame(error)),
-        };
-        let mut entry = entry.clone();
-        let profile = settings.profile_of(&entry)?;
+        let (body, profile, origin) = self.provisions(step)?;
+        let mut entry = Entry::clone(&self.entry);
         let (now, progress) = (step.given.now, &mut entry.progress);
         let start = progress.window_start;
         let seen = now.wall.max(progress.seen_at).since(start);
@@ -438,8 +407,8 @@ impl Drive {
             .ages
             .age(&entry.frozen.key, start, seen, now.monotonic);
         progress.seen_at = progress.seen_at.max(start + age);
-        let receipt = self.receipt(&entry, entry.progress.revision);
-        let (noted, written) = (entry.progress.attempts, Expected::of(&entry.progress));
+        let (noted, written) = (progress.attempts, Expected::of(progress));
+        let settings = &step.page.settings;
         let mut machine = Machine::new(Task {
             body,
             profile,
@@ -452,7 +421,6 @@ impl Drive {
         self.ride = Some(Box::new(Ride {
             origin,
             refresh: false,
-            sending: false,
             noted,
             written,
             machine,
@@ -461,22 +429,23 @@ impl Drive {
             budget.deposit(now);
             true
         });
+        let receipt = self.receipt(written.revision);
         self.obey(step, Event::Drive(receipt))
     }
 
     /// The store said that this revision is written.
-    fn receipt(&self, entry: &Entry, revision: u64) -> Receipt {
+    fn receipt(&self, revision: u64) -> Receipt {
+        let entry = &self.entry;
         Receipt::new(entry.key().clone(), entry.slot, revision, self.grade)
     }
 
-    fn recorded(&mut self, step: &mut Step<'_>, pending: Option<(Expected, u32)>) -> Asked {
-        let (Some((written, attempts)), Some(ride), Some(entry)) =
-            (pending, &mut self.ride, &self.entry)
-        else {
+    fn recorded(&mut self, step: &mut Step<'_>, pending: Option<Expected>) -> Asked {
+        let (Some(written), Some(ride)) = (pending, &mut self.ride) else {
             return step.ask(LOAD);
         };
-        (ride.written, ride.noted) = (written, attempts);
-        let receipt = self.receipt(entry, written.revision);
+        ride.written = written;
+        ride.noted = ride.machine.progress().attempts;
+        let receipt = self.receipt(written.revision);
         self.obey(step, Event::Recorded(receipt))
     }
 
@@ -491,18 +460,35 @@ impl Drive {
                 roll: step.given.roll(),
             };
             match ride.machine.step(event, tick) {
-                Decision::Record { progress, flush } => {
+                Decision::Record {
+                    mut progress,
+                    flush,
+                } => {
                     let old = ride.written;
-                    let Some(entry) = self.entry.take() else {
-                        return step.ask(LOAD);
-                    };
-                    self.stage = Stage::Record;
-                    let asked = self.write(step, &entry, old, *progress, flush);
-                    self.entry = Some(entry);
-                    return asked;
+                    return self.write(step, Stage::Record, old, &mut progress, flush);
                 }
-                Decision::Send(permit) => return self.leave(step, Leaving::Attempt(permit)),
-                Decision::Probe(probe) => return self.leave(step, Leaving::Question(probe)),
+                Decision::Send(permit) => {
+                    self.tell("sending", Some(permit.attempt()));
+                    let (url, timeout) = (permit.url(), permit.timeout());
+                    let leaving = &mut self.leaving;
+                    request(
+                        leaving,
+                        permit.method().as_str(),
+                        url,
+                        Some(permit.body()),
+                        timeout,
+                    );
+                    leaving.number(permit.not_after().as_secs_f64() * 1000.0);
+                    lines(leaving, &mut permit.headers());
+                    return self.leave(step, url, true);
+                }
+                Decision::Probe(probe) => {
+                    self.tell("polling", None);
+                    let (url, leaving) = (probe.url(), &mut self.leaving);
+                    request(leaving, "GET", url, None, probe.timeout());
+                    leaving.nothing();
+                    return self.leave(step, url, false);
+                }
                 Decision::Sleep { wait, charge } => {
                     let progress = ride.machine.progress();
                     let wait = millis(wait);
@@ -511,7 +497,7 @@ impl Drive {
                     update.number(wait as f64);
                     update.text(progress.recent.last().map_or("", |last| &*last.reason));
                     self.update = update;
-                    self.stage = Stage::Sleep(charge);
+                    self.stage = Stage::Sleep { charge };
                     return step.wait(wait);
                 }
                 Decision::Reauthorise => {
@@ -528,29 +514,19 @@ impl Drive {
 
     /// Lets a request leave, or a question: both with what proves who asks. A foreign origin gets nothing unless it
     /// was allowed.
-    fn leave(&mut self, step: &mut Step<'_>, leaving: Leaving) -> Asked {
-        let url = match &leaving {
-            Leaving::Attempt(permit) => {
-                self.tell("sending", Some(permit.attempt()));
-                permit.url()
-            }
-            Leaving::Question(probe) => {
-                self.tell("polling", None);
-                probe.url()
-            }
-        };
+    fn leave(&mut self, step: &mut Step<'_>, url: &str, attempt: bool) -> Asked {
         // The machine follows no URL that is not one.
         let origin = Origin::of(url).ok();
         if let (true, Some(origin), Some(ride)) = (step.page.proves, origin, &mut self.ride)
             && (origin == ride.origin || step.page.settings.origins.contains(&origin))
         {
             step.asked.number(f64::from(PROVE));
-            step.asked.text(&origin.to_string());
+            step.asked.text(&origin.text());
             step.asked.flag(std::mem::take(&mut ride.refresh));
-            self.stage = Stage::Prove(leaving);
+            self.stage = Stage::Prove { attempt };
             return Ok(());
         }
-        self.exchange(step, leaving, Headers::new())
+        self.exchange(step, attempt, &Headers::new())
     }
 
     /// The lines that the callback for credentials gave.
@@ -566,44 +542,24 @@ impl Drive {
             // What it threw may hold a secret.
             return Err(queued("the credentials callback failed".into()));
         }
-        let frozen = self.entry.as_ref().map(|entry| &entry.frozen);
         for (name, _) in lines.iter() {
-            if frozen.is_some_and(|frozen| decisions::is_taken(frozen, name)) {
+            if decisions::is_taken(&self.entry.frozen, name) {
                 return Err(queued(decisions::line_is_taken(name)));
             }
         }
         Ok(lines)
     }
 
-    fn exchange(&mut self, step: &mut Step<'_>, leaving: Leaving, credentials: Headers) -> Asked {
-        let asked = &mut step.asked;
-        asked.number(f64::from(EXCHANGE));
-        match leaving {
-            Leaving::Attempt(permit) => {
-                if let Some(ride) = &mut self.ride {
-                    ride.sending = true;
-                }
-                let left_before = std::mem::replace(&mut self.maybe_sent, true);
-                self.stage = Stage::Exchange(left_before);
-                let permit = permit.with_credentials(credentials);
-                asked.text(permit.method().as_str());
-                asked.text(permit.url());
-                asked.bytes(permit.body());
-                asked.number(millis(permit.timeout()) as f64);
-                asked.number(permit.not_after().as_micros() as f64 / 1000.0);
-                lines(asked, &mut permit.headers());
-            }
-            Leaving::Question(probe) => {
-                self.stage = Stage::Exchange(true);
-                let probe = probe.with_credentials(credentials);
-                asked.text("GET");
-                asked.text(probe.url());
-                asked.nothing();
-                asked.number(millis(probe.timeout()) as f64);
-                asked.nothing();
-                lines(asked, &mut probe.headers());
-            }
-        }
+    fn exchange(&mut self, step: &mut Step<'_>, attempt: bool, credentials: &Headers) -> Asked {
+        let left_before = !attempt || self.maybe_sent;
+        self.maybe_sent |= attempt;
+        self.stage = Stage::Exchange {
+            attempt,
+            left_before,
+        };
+        step.asked.number(f64::from(EXCHANGE));
+        step.asked.append(&std::mem::take(&mut self.leaving));
+        lines(&mut step.asked, &mut credentials.iter());
         Ok(())
     }
 
@@ -616,9 +572,7 @@ impl Drive {
         self.maybe_sent |= ride.machine.in_doubt();
         let Some(error) = decisions::unsettled(end, progress, step.given.now.wall) else {
             let (phase, given_up) = (progress.phase, decisions::given_up(progress));
-            if let Some(entry) = &self.entry {
-                step.page.ages.forget(entry.key());
-            }
+            step.page.ages.forget(self.entry.key());
             self.tell(phase.name(), None);
             return match (given_up, self.outcome()) {
                 (None, Some(outcome)) => step.done(&outcome),
@@ -643,20 +597,18 @@ impl Drive {
         Err(self.blame(error))
     }
 
-    fn conclude(&mut self, step: &mut Step<'_>, entry: Box<Entry>) -> Asked {
-        let concluded =
-            decisions::conclude(&entry, &step.page.settings.keeper, step.given.now.wall);
-        self.entry = Some(entry);
-        match concluded {
+    fn conclude(&mut self, step: &mut Step<'_>) -> Asked {
+        let now = step.given.now.wall;
+        match decisions::conclude(&self.entry, &step.page.settings.keeper, now) {
             Ok(outcome) => step.done(&outcome),
             Err(error) => Err(self.blame(error)),
         }
     }
 
     fn outcome(&self) -> Option<Outcome> {
-        let (ride, entry) = (self.ride.as_ref()?, self.entry.as_ref()?);
+        let ride = self.ride.as_ref()?;
         let found = !self.begun_here;
-        Some(decisions::outcome(&ride.machine, entry.key(), found))
+        Some(decisions::outcome(&ride.machine, self.entry.key(), found))
     }
 
     fn tell(&mut self, state: &str, attempt: Option<u32>) {
@@ -683,42 +635,49 @@ impl Drive {
     }
 
     /// What is written of a drive that is over or broken off, each a swap: it lets go of what is ours.
-    pub(super) fn end(self, told: &mut Pack) {
-        let Some(entry) = self.entry.as_deref().filter(|_| !self.over) else {
+    pub(super) fn end(&self, told: &mut Pack) {
+        if self.over {
             return;
-        };
-        let pending = self.pending.map(|(expected, _)| expected);
+        }
         let (released, ours) = match &self.ride {
             // A claim that was not heard of may be written, and would keep everybody else out. Another's may have
             // come first and have sent: never say that nothing was.
             None => {
-                let claimed = pending.or(self.failed);
-                if claimed != Some(Expected::of(&entry.progress)) {
-                    return;
-                }
-                let released = machine::release(&entry.progress, false);
-                (Some(released), [claimed, None])
+                let (claimed, progress) = (self.pending.or(self.failed), &self.entry.progress);
+                let is_ours = claimed == Some(Expected::of(progress));
+                let released = is_ours.then(|| machine::release(progress, false));
+                (released, [claimed, None])
             }
             Some(ride) => {
+                let sending = matches!(self.stage, Stage::Exchange { attempt: true, .. });
                 let failed = self.failed.is_some();
-                let released = decisions::broken_off(&ride.machine, ride.sending, failed);
+                let released = decisions::broken_off(&ride.machine, sending, failed);
                 let failed = self.failed.filter(|it| it.owner != Owner::NONE);
-                (released, [Some(pending.unwrap_or(ride.written)), failed])
+                (
+                    released,
+                    [Some(self.pending.unwrap_or(ride.written)), failed],
+                )
             }
         };
-        let Some(released) = released else {
+        let Some(mut released) = released else {
             return;
         };
         // After a write that failed the machine is ahead of the journal, or is not: one of the two fits. Only what is
         // ours is let go: if another's claim came first, its number may be the same, its owner and epoch are not.
         for ours in ours.into_iter().flatten() {
-            let mut progress = released.clone();
-            progress.revision = ours.revision + 1;
+            released.revision = ours.revision + 1;
             let mut write = Pack::default();
-            swap(&mut write, entry, ours, progress, Flush::Normal);
+            swap(&mut write, &self.entry, &ours, &released, Flush::Normal);
             told.bytes(write.as_bytes());
         }
     }
+}
+
+fn request(leaving: &mut Pack, method: &str, url: &str, body: Option<&[u8]>, limit: Duration) {
+    *leaving = Pack::of(method);
+    leaving.text(url);
+    leaving.optional_bytes(body);
+    leaving.number(millis(limit) as f64);
 }
 
 fn lines(asked: &mut Pack, headers: &mut dyn Iterator<Item = (&str, &str)>) {

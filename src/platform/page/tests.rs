@@ -9,6 +9,9 @@ const SWAP: u32 = 2;
 const EXCHANGE: u32 = 5;
 const DONE: u32 = 6;
 const FAILED: u32 = 7;
+const INVALID_REQUEST: f64 = 0.0;
+const INVALID_CONFIGURATION: f64 = 1.0;
+const JOURNAL: f64 = 2.0;
 
 /// Asks as the script does; the answer without its first value, which says whether it is a refusal.
 fn ask(what: u32, client: usize, about: impl FnOnce(&mut Pack)) -> Result<Vec<u8>, Vec<u8>> {
@@ -255,8 +258,9 @@ fn a_store_in_trouble_is_told_with_what_is_known_of_the_operation() {
     let wants = Wants::read(&answer.unwrap(), false).1;
     assert_eq!(wants.what, FAILED);
     let mut trouble = Values::new(&wants.values);
-    assert_eq!((trouble.text(), trouble.text()), ("journal", "full"));
-    assert!(trouble.text().starts_with("no room (reference "));
+    assert_eq!((trouble.number(), trouble.text()), (JOURNAL, "full"));
+    assert_eq!(trouble.text(), "no room");
+    assert!(!trouble.text().is_empty(), "the reference");
 }
 
 #[test]
@@ -294,9 +298,9 @@ fn ask_as(owner: [u8; 16], client: usize) -> Vec<u8> {
 fn mistakes_are_refused_with_their_kind() {
     let stage = Stage::new();
     let refusal = begin(stage.client, "").unwrap_err();
-    assert_eq!(Values::new(&refusal).text(), "invalid-request");
+    assert_eq!(Values::new(&refusal).number(), INVALID_REQUEST);
     let refusal = ask(7, stage.client, |asked| asked.text("no reference")).unwrap_err();
-    assert_eq!(Values::new(&refusal).text(), "invalid-configuration");
+    assert_eq!(Values::new(&refusal).number(), INVALID_CONFIGURATION);
 }
 
 #[test]
@@ -308,4 +312,21 @@ fn any_bytes_are_answered() {
     }
     assert!(!call(&[]).is_empty());
     assert!(!call(&[5, 255, 255, 255, 255, 1]).is_empty());
+}
+
+/// A page cannot set how long settled entries are kept, so nobody there checks it.
+#[test]
+fn every_profile_of_a_page_remembers_no_longer_than_settled_entries_are_kept() {
+    let wrong = |profile: Profile, kept: Option<Duration>| {
+        let mut settings = Settings::new();
+        settings.settled_for = kept.unwrap_or(settings.settled_for);
+        settings.profiles.push(profile);
+        let mut problems = Problems::default();
+        settings.check_retention(&mut problems);
+        !problems.is_empty()
+    };
+    for profile in Profile::all() {
+        assert!(!wrong(profile.clone(), None), "{profile:?}");
+        assert!(wrong(profile, Some(Duration::ZERO)));
+    }
 }

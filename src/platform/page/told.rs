@@ -18,43 +18,44 @@ pub(super) fn optional(told: &mut Pack, time: Option<Timestamp>) {
 
 pub(super) fn trouble(told: &mut Pack, error: &Error) {
     let (mut reason, mut until) = (None, None);
+    // As the script counts them.
     let kind = match error.kind() {
-        ErrorKind::InvalidRequest => "invalid-request",
-        ErrorKind::InvalidConfiguration => "invalid-configuration",
+        ErrorKind::InvalidRequest => 0,
+        ErrorKind::InvalidConfiguration => 1,
         ErrorKind::Journal(kind) => {
             reason = Some(kind.name());
-            "journal"
+            2
         }
-        ErrorKind::FingerprintMismatch => "fingerprint-mismatch",
-        ErrorKind::Tombstone => "tombstone",
+        ErrorKind::FingerprintMismatch => 3,
+        ErrorKind::Tombstone => 4,
         ErrorKind::Attention(why) => {
             reason = Some(why.name());
-            "attention"
+            5
         }
         ErrorKind::Deferred(time) => {
             until = Some(time);
-            "deferred"
+            6
         }
-        ErrorKind::NotApplied => "not-applied",
-        ErrorKind::HeldElsewhere => "held-elsewhere",
-        ErrorKind::BodyNeeded => "body-needed",
-        ErrorKind::BodyMismatch => "body-mismatch",
-        ErrorKind::OtherScope => "other-scope",
-        ErrorKind::OriginNotAllowed => "origin-not-allowed",
-        ErrorKind::NotFound => "not-found",
-        ErrorKind::Ambiguous => "ambiguous",
+        ErrorKind::NotApplied => 7,
+        ErrorKind::HeldElsewhere => 8,
+        ErrorKind::BodyNeeded => 9,
+        ErrorKind::BodyMismatch => 10,
+        ErrorKind::Locked => 11,
+        ErrorKind::OtherScope => 12,
+        ErrorKind::OriginNotAllowed => 13,
+        ErrorKind::NotFound => 14,
+        ErrorKind::Ambiguous => 15,
         ErrorKind::Ended(phase) => {
             reason = Some(phase.name());
-            "ended"
+            16
         }
-        ErrorKind::Damaged => "damaged",
-        ErrorKind::PreviousUnresolved => "previous-unresolved",
-        ErrorKind::Locked => "locked",
+        ErrorKind::Damaged => 17,
+        ErrorKind::PreviousUnresolved => 18,
     };
-    told.text(kind);
+    told.number(f64::from(kind));
     told.optional(reason);
-    told.text(&error.to_string());
-    let reference = error.reference().map(|reference| reference.to_string());
+    told.text(error.message());
+    let reference = error.reference().map(|reference| reference.text());
     told.optional(reference.as_deref());
     optional(told, until);
     told.number(f64::from(error.attempts()));
@@ -65,14 +66,11 @@ pub(super) fn trouble(told: &mut Pack, error: &Error) {
 pub(super) fn outcome(told: &mut Pack, outcome: &Outcome) {
     told.text(outcome.phase().name());
     told.number(f64::from(outcome.status()));
-    match outcome.body() {
-        Some(body) => told.bytes(body),
-        None => told.nothing(),
-    }
+    told.optional_bytes(outcome.body());
     told.text(outcome.provenance().name());
     told.number(f64::from(outcome.attempts()));
     told.number(outcome.answered_at().as_millis() as f64);
-    told.text(&outcome.reference().to_string());
+    told.text(&outcome.reference().text());
     told.text(outcome.key().as_str());
     told.flag(outcome.is_recorded());
     told.optional(outcome.note());
@@ -85,7 +83,7 @@ pub(super) fn outcome(told: &mut Pack, outcome: &Outcome) {
 /// What an entry says, for a list.
 pub(super) fn summary(told: &mut Pack, entry: &Entry) {
     let (frozen, progress) = (&entry.frozen, &entry.progress);
-    told.text(&entry.reference().to_string());
+    told.text(&entry.reference().text());
     told.text(entry.key().as_str());
     told.text(&frozen.intent);
     told.text(&frozen.url);

@@ -9,7 +9,13 @@ const KEEPALIVE = 61_440;
 const FOREVER = 2 ** 31 - 1;
 
 // As Rust counts them.
-const [ANSWERED, WINDOW_CLOSED, TIMEOUT, UNKNOWN, OPAQUE_REDIRECT, BAD_HEAD, UNSENDABLE] = [0, 1, 2, 3, 4, 5, 6];
+const ANSWERED = 0;
+const WINDOW_CLOSED = 1;
+const TIMEOUT = 2;
+const UNKNOWN = 3;
+const OPAQUE_REDIRECT = 4;
+const BAD_HEAD = 5;
+const UNSENDABLE = 6;
 
 let outliving = 0;
 

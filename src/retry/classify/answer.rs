@@ -1,24 +1,20 @@
 //! Table A: what an answer means.
 
 use super::meaning::{Meaning, meaning};
-use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict, guarded};
+use super::ruling::{Effect::*, Ruling, To::*};
+use super::{Context, Once, Reason, Replayed, Verdict};
 use crate::json;
 use crate::message::{Content, Response, before};
 use crate::planted;
-use crate::profile::{Accepted, Profile};
+use crate::profile::{Accepted, Profile, Repeat};
 use crate::retry::retry_after;
-use crate::time::spoken;
-use std::borrow::Cow;
 use std::time::Duration;
-
-/// The least wait after a 429 that does not say how long.
-const THROTTLED_FLOOR: Duration = Duration::from_secs(1);
 
 /// Whether a success came without its body. The machine sends such an operation again to collect
 /// the replay; when its attempts are spent, it has succeeded all the same, with the body lost.
 #[must_use]
 pub fn is_success_without_body(response: &Response) -> bool {
-    response.is_success() && response.content == Content::Lost
+    response.is_success() && matches!(response.content, Content::Lost)
 }
 
 /// The verdict on an answer.
@@ -48,95 +44,90 @@ pub fn is_success_without_body(response: &Response) -> bool {
 /// ```
 #[must_use]
 pub fn answer(response: &Response, context: &Context<'_>) -> Verdict {
-    guarded(Answer { response, context }.verdict(), context)
+    let answer = Answer::new(response, context);
+    answer.verdict(answer.ruling()).guarded(context)
 }
 
 pub(super) struct Answer<'a> {
     pub(super) response: &'a Response,
     pub(super) context: &'a Context<'a>,
+    /// To a GET for the result, not to the request itself.
+    pub(super) polled: bool,
 }
 
-impl Answer<'_> {
-    fn verdict(&self) -> Verdict {
-        let status = self.response.status;
-        match status {
+impl<'a> Answer<'a> {
+    pub(super) fn new(response: &'a Response, context: &'a Context<'a>) -> Self {
+        Answer {
+            response,
+            context,
+            polled: false,
+        }
+    }
+
+    fn ruling(&self) -> &'static Ruling {
+        match self.response.status {
             200..300 => self.success(),
             300..400 => self.redirect(),
             400..600 => self.refusal(),
-            _ => Verdict::again(
-                self.again(),
-                format!(
-                    "the answer's status {status} has no meaning, so its head cannot be trusted"
-                ),
+            _ => &Ruling(
+                Again,
+                Maybe,
+                "the status % has no meaning, so the answer cannot be trusted",
             ),
         }
     }
 
-    /// Again by the schedule, or when the server says.
-    pub(super) fn again(&self) -> Again {
-        Again {
-            hint: retry_after::asked(&self.response.headers, self.context.now),
-            ..Again::default()
-        }
-    }
-
+    /// How long the server asks to wait before the request is sent again.
     pub(super) fn hint(&self) -> Option<Duration> {
-        self.again().hint
+        retry_after::asked(&self.response.headers, self.context.now)
     }
 
-    fn success(&self) -> Verdict {
-        let Context { profile, .. } = self.context;
-        if planted::is(13) && matches!(self.response.content, Content::Lost) {
-            return self.done("half an answer will do");
+    fn success(&self) -> &'static Ruling {
+        let lost = matches!(self.response.content, Content::Lost);
+        if planted::is(13) && lost {
+            return &Ruling(Succeed, Maybe, "half an answer will do");
         }
-        if self.response.content == Content::Lost && self.looks_foreign() {
-            return self.unexpected_body();
-        }
-        if self.response.content == Content::Lost {
-            return if profile.replays() {
-                Verdict::again(
-                    self.again(),
-                    "it succeeded, but the answer was cut off; asking again brings the stored one",
-                )
-            } else {
-                Verdict::succeed(
-                    self.replayed(),
-                    "it succeeded; the answer was cut off, and this server keeps none",
-                )
-            };
-        }
-        if let Some(verdict) = self.spoken() {
-            return verdict;
+        if !lost && let Some(ruling) = self.spoken() {
+            return ruling;
         }
         if self.looks_foreign() {
             return self.unexpected_body();
         }
         match self.response.status {
-            202 => self.accepted(),
-            203 => self.done("it succeeded; a proxy has altered the answer"),
-            206 => self.partial(),
-            207 => self.done("it succeeded in parts; the answer lists which"),
-            _ => self.done("it succeeded"),
-        }
-    }
-
-    fn done(&self, reason: &'static str) -> Verdict {
-        let replayed = self.replayed();
-        match replayed {
-            Replayed::Yes => Verdict::succeed(
-                replayed,
-                format!("{reason}; the server replayed the answer of an earlier attempt"),
+            _ if lost && self.context.profile.replays() => &Ruling(
+                Again,
+                Maybe,
+                "it succeeded, but the answer was cut off; asking again for the stored one",
             ),
-            _ => Verdict::succeed(replayed, reason),
+            _ if lost => &Ruling(
+                Succeed,
+                Maybe,
+                "it succeeded; the answer was cut off, and this server keeps none",
+            ),
+            202 => self.accepted(),
+            203 => &Ruling(
+                Succeed,
+                Maybe,
+                "it succeeded; a proxy has altered the answer",
+            ),
+            206 => PARTIAL,
+            207 => &Ruling(
+                Succeed,
+                Maybe,
+                "it succeeded in parts; the answer lists which",
+            ),
+            _ => &Ruling(Succeed, Maybe, "it succeeded"),
         }
     }
 
+    /// Whether a success, or a result, is the answer to an earlier attempt.
     pub(super) fn replayed(&self) -> Replayed {
         let Context {
             profile, in_doubt, ..
         } = self.context;
         let headers = &self.response.headers;
-        if profile.is_marked(headers) {
+        let named = self.polled && profile.repeat() == Repeat::ConflictWithId;
+        if named || profile.is_marked(headers) {
             Replayed::Yes
         } else if !in_doubt || profile.unmarked_is_fresh(headers) {
             Replayed::No
@@ -145,325 +136,242 @@ impl Answer<'_> {
         }
     }
 
-    /// A page where a result was expected, or a result that is none.
     pub(super) fn looks_foreign(&self) -> bool {
-        let Some(body) = self.response.content.bytes() else {
-            return is_page(self.response, self.context.profile);
-        };
-        let kind = media_type(self.response);
-        match kind.as_str() {
-            _ if body.is_empty() || matches!(self.response.status, 204 | 205) => false,
-            "text/html" | "application/xhtml+xml" => !self.context.profile.expects_html(),
-            json if json == "application/json" || json.ends_with("+json") => json::is_broken(body),
-            _ => false,
+        let page = is_page(self.response, self.context.profile);
+        match self.response.content.bytes() {
+            None => page,
+            Some(body) if body.is_empty() || matches!(self.response.status, 204 | 205) => false,
+            Some(body) => {
+                let kind = media_type(self.response);
+                let json = kind == "application/json" || kind.ends_with("+json");
+                page || (json && json::is_broken(body))
+            }
         }
     }
 
-    fn unexpected_body(&self) -> Verdict {
-        let reason =
-            "the answer does not look like the server's: a gateway or a login page may have spoken";
+    fn unexpected_body(&self) -> &'static Ruling {
+        const FOREIGN: &str =
+            "the answer does not look like the server's: perhaps a gateway or a login page spoke";
         if self.context.may(Once::UnexpectedBody) && self.context.profile.knows_keys() {
-            let once = Some(Once::UnexpectedBody);
-            Verdict::again(
-                Again {
-                    once,
-                    ..self.again()
-                },
-                reason,
-            )
+            &Ruling(AgainOnce(Once::UnexpectedBody), Maybe, FOREIGN)
         } else {
-            Verdict::attend(Reason::UnexpectedBody, reason)
+            &Ruling(Attend(Reason::UnexpectedBody), Maybe, FOREIGN)
         }
     }
 
-    fn accepted(&self) -> Verdict {
-        let headers = &self.response.headers;
-        let named = headers
-            .get("operation-location")
-            .or_else(|| headers.get("location"))
-            .map(str::to_owned)
-            .or_else(|| self.context.profile.poll_in(self.response));
-        match (named, self.context.profile.accepted()) {
-            (Some(location), _) => self.follow(
-                &location,
-                Action::Poll,
+    fn accepted(&self) -> &'static Ruling {
+        match self.context.profile.accepted() {
+            _ if self.place().is_some() => &Ruling(
+                Poll,
+                Maybe,
                 "accepted; the result will be at the URL that the server gave",
             ),
-            (None, Accepted::IsSuccess) => {
-                self.done("accepted to be done later; the server gave nothing to poll")
-            }
-            (None, Accepted::AskAgain) => Verdict::new(
-                Action::StillRunning(self.hint()),
-                Applied::Maybe,
+            Accepted::IsSuccess => &Ruling(
+                Succeed,
+                Maybe,
+                "accepted to be done later; the server gave nothing to poll",
+            ),
+            Accepted::AskAgain => &Ruling(
+                StillRunning,
+                Maybe,
                 "accepted and not done yet; asking again under the same key",
             ),
         }
     }
 
-    fn refusal(&self) -> Verdict {
+    fn refusal(&self) -> &'static Ruling {
         let Context { profile, .. } = self.context;
         match profile.should_retry(&self.response.headers) {
-            Some(true) => return self.told_to_retry(),
+            Some(true) if profile.says_in_flight(self.response) => return self.still_running(),
+            Some(true) => {
+                return &Ruling(Again, Maybe, "the server answered % and says to try again");
+            }
             Some(false) => return self.told_to_stop(),
             None => {}
         }
-        if let Some(verdict) = self.spoken() {
-            return verdict;
+        if let Some(ruling) = self.spoken() {
+            return ruling;
         }
-        if profile.is_marked(&self.response.headers) {
-            return self.stored_refusal();
+        let status = self.response.status;
+        let passing = matches!(status, 408 | 425 | 429);
+        if profile.is_marked(&self.response.headers) && !passing {
+            // The mark of a replay: it is the key's own result.
+            return if status < 500 {
+                STORED
+            } else {
+                &Ruling(
+                    Attend(Reason::FinalErrorReplayed),
+                    Maybe,
+                    "the server keeps replaying a stored %; it will never change",
+                )
+            };
         }
-        match self.response.status {
-            500..600 => self.server_error(),
-            _ => self.client_error(),
+        if status < 500 {
+            self.client_error()
+        } else {
+            self.server_error()
         }
     }
 
-    fn told_to_retry(&self) -> Verdict {
-        if self.context.profile.says_in_flight(self.response) {
-            return self.still_running();
-        }
-        let status = self.response.status;
-        Verdict::again(
-            self.again(),
-            format!("the server answered {status} and says to try again"),
-        )
-    }
-
-    fn told_to_stop(&self) -> Verdict {
-        let status = self.response.status;
-        match (status, self.spoken()) {
-            (401 | 407, _) if self.context.may(Once::Reauthorise) => self.unauthorised(),
-            (_, Some(verdict)) if !matches!(verdict.action, Action::StillRunning(_)) => verdict,
-            (409, None) if self.hint().is_none() => self.reject("and says that it stays so"),
-            (409 | 500.., _) | (_, Some(_)) => Verdict::attend(
-                Reason::FinalErrorReplayed,
-                format!("the server answered {status} and says that trying again is of no use"),
+    fn told_to_stop(&self) -> &'static Ruling {
+        match (self.response.status, self.spoken()) {
+            (401 | 407, _) if self.context.may(Once::Reauthorise) => FRESH_CREDENTIALS,
+            (_, Some(ruling)) if !matches!(ruling.0, StillRunning) => ruling,
+            (409, None) if self.hint().is_none() => {
+                &Ruling(Reject, Never, " and says that it stays so")
+            }
+            (409 | 500.., _) | (_, Some(_)) => &Ruling(
+                Attend(Reason::FinalErrorReplayed),
+                Maybe,
+                "the server answered % and says that trying again is of no use",
             ),
-            _ => self.reject("and says that trying again is of no use"),
+            _ => &Ruling(Reject, Never, " and says that trying again is of no use"),
         }
     }
 
-    /// What the answer's code or problem says of the key, if it speaks of it.
-    fn spoken(&self) -> Option<Verdict> {
+    /// What the profile's codes, or a problem that speaks of the key, say about it.
+    fn spoken(&self) -> Option<&'static Ruling> {
         let Context { profile, url, .. } = self.context;
         if let Some(place) = profile.says_created(self.response, url) {
-            return Some(match place {
-                Some(url) => Verdict::new(
-                    Action::SeeOther(url, None),
-                    Applied::Maybe,
+            return Some(if place.is_some() {
+                &Ruling(
+                    SeeOther,
+                    Maybe,
                     "an earlier attempt has done it, and the server names the result",
-                ),
-                None if self.hint().is_some() => self.still_running(),
-                None => Verdict::attend(
-                    Reason::AlreadyDone,
-                    "the server says that it was done before, but not with what result",
-                ),
+                )
+            } else if self.hint().is_some() {
+                self.still_running()
+            } else {
+                &Ruling(
+                    Attend(Reason::AlreadyDone),
+                    Maybe,
+                    "the server says that this was done before, but not with what result",
+                )
             });
         }
         if profile.says_window_closed(self.response) {
-            return Some(Verdict::attend(
-                Reason::WindowClosed,
+            return Some(&Ruling(
+                Attend(Reason::WindowClosed),
+                Maybe,
                 "the server says that the key has expired",
             ));
         }
-        match meaning(self.response, profile)? {
-            Meaning::Reused => Some(Verdict::attend(
-                Reason::KeyMismatch,
-                "the server says that this key was used with another request; look at what the \
-                 first one did before anything else",
-            )),
-            Meaning::InFlight => Some(self.still_running()),
-            Meaning::Refused => {
-                Some(self.reject("because it does not accept the key: check the profile"))
-            }
-        }
+        Some(match meaning(self.response, profile)? {
+            Meaning::Reused => &Ruling(
+                Attend(Reason::KeyMismatch),
+                Maybe,
+                "the server says that this key was used with another request; look at what it holds under \
+                 this reference",
+            ),
+            Meaning::InFlight => self.still_running(),
+            Meaning::Refused => &Ruling(
+                Reject,
+                Never,
+                " because it does not accept the key: check the profile",
+            ),
+        })
     }
 
-    fn still_running(&self) -> Verdict {
-        let hint = self.hint();
+    fn still_running(&self) -> &'static Ruling {
         if planted::is(12) {
-            return self.done("a conflict is a success");
+            return &Ruling(Succeed, Maybe, "a conflict is a success");
         }
-        let reason = match hint {
-            Some(wait) => format!(
-                "the server is still working on this key and asks for {}",
-                spoken(wait)
-            ),
-            None => "the server is still working on this key".into(),
-        };
-        Verdict::new(Action::StillRunning(hint), Applied::Maybe, reason)
+        &Ruling(
+            StillRunning,
+            Maybe,
+            "the server is still working on this key",
+        )
     }
 
-    /// A refusal that carries the mark of a replay: the key's own result.
-    fn stored_refusal(&self) -> Verdict {
-        let status = self.response.status;
-        match status {
-            500.. => Verdict::attend(
-                Reason::FinalErrorReplayed,
-                format!("the server keeps replaying a stored {status}; it will never change"),
-            ),
-            408 | 425 | 429 => self.client_error(),
-            _ => Verdict::new(
-                Action::Reject,
-                Applied::No,
-                format!("the server replayed its refusal ({status}) of an earlier attempt"),
-            ),
-        }
-    }
-
-    /// Final if this is all that can have happened; else a refusal of this attempt only.
-    pub(super) fn reject(&self, why: &str) -> Verdict {
-        let status = self.response.status;
-        let (space, why) = if why.is_empty() { ("", "") } else { (" ", why) };
-        let Context {
-            profile, in_doubt, ..
-        } = self.context;
-        let stored = profile.is_marked(&self.response.headers);
-        if !in_doubt || stored || profile.vouches(status) || planted::is(11) {
-            Verdict::new(
-                Action::Reject,
-                Applied::No,
-                format!("the server refused it with {status}{space}{why}"),
-            )
-        } else {
-            Verdict::attend(
-                Reason::RefusedAfterDoubt,
-                format!(
-                    "the server refused this attempt with {status}{space}{why}, which says nothing \
-                     about an earlier one that may have been applied"
-                ),
-            )
-            .without_effect()
-        }
-    }
-
-    fn server_error(&self) -> Verdict {
-        let status = self.response.status;
-        match status {
-            501 | 505 | 506 | 508 | 510 => self.reject("and cannot do it at all"),
-            503 => {
-                let hint = retry_after::hint(&self.response.headers, self.context.now);
-                Verdict::again(
-                    Again {
-                        hint,
-                        ..Again::default()
-                    },
-                    waiting("the server is not available", hint),
-                )
-            }
-            511 => Verdict::again(
-                self.again(),
+    fn server_error(&self) -> &'static Ruling {
+        match self.response.status {
+            501 | 505 | 506 | 508 | 510 => &Ruling(Reject, Never, " and cannot do it at all"),
+            503 => &Ruling(AgainLimited, Maybe, "the server is not available"),
+            511 => &Ruling(
+                Again,
+                Maybe,
                 "the network asks for a login before it lets requests pass",
             ),
-            502 | 504 => Verdict::again(
-                self.again(),
-                format!("a gateway answered {status}; the server behind it may have acted"),
+            502 | 504 => &Ruling(
+                Again,
+                Maybe,
+                "a gateway answered %; the server behind it may have acted",
             ),
-            _ => Verdict::again(self.again(), format!("the server failed with {status}")),
+            _ => &Ruling(Again, Maybe, "the server failed with %"),
         }
     }
 
-    fn client_error(&self) -> Verdict {
-        let hint = self.hint();
-        let verdict = match self.response.status {
-            401 | 407 => self.unauthorised(),
-            408 => Verdict::again(
-                self.again(),
+    fn client_error(&self) -> &'static Ruling {
+        const EARLY: &str = "the server did not want to act on data that could be replayed";
+        let (context, asked) = (self.context, self.hint().is_some());
+        match self.response.status {
+            401 | 407 if context.may(Once::Reauthorise) => FRESH_CREDENTIALS,
+            401 | 407 => &Ruling(
+                Reject,
+                Never,
+                " because of the credentials, and fresh ones did not help",
+            ),
+            408 => &Ruling(
+                Again,
+                ByProfile,
                 "the server did not get the whole request in time",
             ),
-            409 => self.conflict(),
-            413 if hint.is_some() => Verdict::again(
-                self.again(),
-                waiting("the server cannot take a body of this size now", hint),
-            ),
-            421 => self.misdirected(),
-            424 => Verdict::attend(
-                Reason::WorkFailed,
-                "something that the server depends on failed in the middle of it",
-            ),
-            425 => {
-                let at_once = self.context.attempt <= 1 && hint.is_none();
-                let reason = "the server did not want to act on data that could be replayed";
-                Verdict::again(
-                    Again {
-                        at_once,
-                        ..self.again()
-                    },
-                    reason,
-                )
-                .without_effect()
+            409 if asked => self.still_running(),
+            409 if self.response.content.bytes().is_none() => {
+                &Ruling(Again, ByProfile, "a conflict whose explanation was cut off")
             }
-            429 => self.throttled(),
-            _ => self.reject(""),
-        };
-        if self.context.profile.is_unprocessed(self.response.status) {
-            verdict.without_effect()
-        } else {
-            verdict
-        }
-    }
-
-    pub(super) fn unauthorised(&self) -> Verdict {
-        if self.context.may(Once::Reauthorise) {
-            // 401 and 407 mean by definition that the request was not carried out.
-            let reason = "the credentials were not accepted; asking for fresh ones";
-            Verdict::new(Action::Reauthorise, Applied::No, reason)
-        } else {
-            self.reject("because of the credentials, and fresh ones did not help")
-        }
-    }
-
-    fn misdirected(&self) -> Verdict {
-        if self.context.may(Once::Misdirected) {
-            let again = Again {
-                at_once: true,
-                once: Some(Once::Misdirected),
-                ..Again::default()
-            };
-            Verdict::again(
-                again,
+            409 => &Ruling(Reject, Never, " because it conflicts with what is there"),
+            413 if asked => &Ruling(
+                Again,
+                ByProfile,
+                "the server cannot take a body of this size now",
+            ),
+            421 if context.may(Once::Misdirected) => &Ruling(
+                AgainOnce(Once::Misdirected),
+                Never,
                 "the request reached the wrong server over a shared connection",
-            )
-            .without_effect()
-        } else {
-            self.reject("again, over a connection of its own")
-        }
-    }
-
-    /// A 409 that no code explains.
-    fn conflict(&self) -> Verdict {
-        if self.hint().is_some() {
-            self.still_running()
-        } else if self.response.content.bytes().is_none() {
-            Verdict::again(self.again(), "a conflict whose explanation was cut off")
-        } else {
-            self.reject("because it conflicts with what is there")
-        }
-    }
-
-    fn throttled(&self) -> Verdict {
-        if problem_type(self.response).is_some_and(|kind| kind.ends_with("abnormal-usage-detected"))
-        {
-            return Verdict::attend(
-                Reason::Throttled,
+            ),
+            421 => &Ruling(Reject, Never, " again, over a connection of its own"),
+            424 => &Ruling(
+                Attend(Reason::WorkFailed),
+                ByProfile,
+                "something that the server depends on failed",
+            ),
+            425 if context.attempt <= 1 && !asked => &Ruling(AgainAtOnce, Never, EARLY),
+            425 => &Ruling(Again, Never, EARLY),
+            429 if self.takes_it_for_abuse() => &Ruling(
+                Attend(Reason::Throttled),
+                ByProfile,
                 "the server takes this for abuse; trying again would make it worse",
-            );
+            ),
+            429 => &Ruling(Throttled, ByProfile, "too many requests"),
+            _ => &Ruling(Reject, Never, ""),
         }
-        let hint = retry_after::hint(&self.response.headers, self.context.now);
-        let floor = if hint.is_none() {
-            THROTTLED_FLOOR
-        } else {
-            Duration::ZERO
-        };
-        let again = Again {
-            hint,
-            floor,
-            ..Again::default()
-        };
-        Verdict::again(again, waiting("too many requests", hint))
+    }
+
+    fn takes_it_for_abuse(&self) -> bool {
+        let body = self.response.content.bytes();
+        let kind = body.and_then(|body| json::text(body, "type"));
+        kind.is_some_and(|kind| kind.ends_with("abnormal-usage-detected"))
     }
 }
+
+/// 401 and 407 mean by definition that the request was not carried out.
+pub(super) const FRESH_CREDENTIALS: &Ruling = &Ruling(
+    Reauthorise,
+    Never,
+    "the credentials were not accepted; asking for fresh ones",
+);
+pub(super) const PARTIAL: &Ruling = &Ruling(
+    Attend(Reason::Protocol),
+    Maybe,
+    "the server sent a part of something nobody asked a part of",
+);
+pub(super) const STORED: &Ruling = &Ruling(
+    Reject,
+    Never,
+    "; this is its stored answer to an earlier attempt",
+);
 
 /// Whether it is a page for people where nobody asked for one, to go by its head.
 pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
@@ -478,15 +386,4 @@ pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
 fn media_type(response: &Response) -> String {
     let value = response.headers.get("content-type").unwrap_or_default();
     before(value, b";").trim_ascii().to_ascii_lowercase()
-}
-
-fn problem_type(response: &Response) -> Option<String> {
-    json::text(response.content.bytes()?, "type")
-}
-
-fn waiting(what: &'static str, hint: Option<Duration>) -> Cow<'static, str> {
-    match hint {
-        Some(wait) => format!("{what}; the server asks for {}", spoken(wait)).into(),
-        None => what.into(),
-    }
 }

@@ -1,6 +1,8 @@
 //! What the caller takes for a complete answer.
 
-use super::{Action, Context, Reason, Verdict, guarded};
+use super::answer::Answer;
+use super::ruling::{Effect, Ruling, To};
+use super::{Action, Context, Reason, Verdict};
 use crate::message::{Content, Response};
 
 /// What a success must bring with it before it is believed.
@@ -46,13 +48,22 @@ pub fn completed(
     if !matches!(verdict.action, Action::Succeed(_)) || complete.is_met_by(response) {
         return verdict;
     }
-    let reason = match complete {
-        Complete::Header(_) => "a success without the header that every complete answer has",
-        _ => "a success without the body that every complete answer has",
+    let (header, body) = (
+        "a success without the header that every complete answer has",
+        "a success without the body that every complete answer has",
+    );
+    let again = context.profile.replays();
+    let to = if again {
+        To::Again
+    } else {
+        To::Attend(Reason::UnexpectedBody)
     };
-    if !context.profile.replays() {
-        return Verdict::attend(Reason::UnexpectedBody, reason);
-    }
-    let answer = super::answer::Answer { response, context };
-    guarded(Verdict::again(answer.again(), reason), context)
+    let said = match complete {
+        Complete::Header(_) => header,
+        _ => body,
+    };
+    let answer = Answer::new(response, context);
+    answer
+        .verdict(&Ruling(to, Effect::Maybe, said))
+        .guarded(context)
 }

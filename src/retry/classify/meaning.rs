@@ -1,7 +1,7 @@
 //! What an answer says of the key, if it speaks of it.
 
 use crate::json;
-use crate::message::{Response, place_of};
+use crate::message::{Response, parts, place_in};
 use crate::profile::Profile;
 
 /// What was said of the key.
@@ -16,36 +16,15 @@ pub(super) enum Meaning {
 }
 
 /// Where machine-readable codes are found; `detail` and `message` are prose and are not read.
-const CODES: [&str; 7] = [
-    "type",
-    "title",
-    "code",
-    "error",
-    "error.type",
-    "error.code",
-    "errors[0].code",
-];
+const CODES: &str = "type|title|code|error|error.type|error.code|errors[0].code";
 
-const REUSED: [&str; 5] = [
-    "reuse",
-    "mismatch",
-    "different",
-    "already used",
-    "another request",
-];
-const IN_FLIGHT: [&str; 10] = [
-    "in flight",
-    "in use",
-    "in progress",
-    "outstanding",
-    "concurrent",
-    "processing",
-    "running",
-    "locked",
-    "pending",
-    "progress",
-];
-const REFUSED: [&str; 5] = ["missing", "required", "invalid", "malformed", "too long"];
+const REUSED: &str = "reuse|mismatch|different|already used|another request";
+const IN_FLIGHT: &str = "in flight|in use|in progress|outstanding|concurrent|processing|running|locked|\
+    pending|progress";
+const REFUSED: &str = "missing|required|invalid|malformed|too long";
+
+/// Names that only problems of keys have.
+const KINDS: &str = "key reused|in flight|key missing|key invalid|key required";
 
 /// The profile's own signs first, then problems that speak of the key.
 pub(super) fn meaning(response: &Response, profile: &Profile) -> Option<Meaning> {
@@ -73,41 +52,40 @@ fn problem(response: &Response) -> Option<Meaning> {
     };
     let body = response.content.bytes()?;
     // One text after the other, in lines of their own; no word that is looked for holds a break.
-    let (mut words, mut speaks) = (String::new(), false);
-    for path in CODES {
+    let (mut words, mut speaks) = (Vec::new(), false);
+    for path in parts(CODES, b'|') {
         let Some(text) = json::text(body, path) else {
             continue;
         };
-        let from = words.len() + 1;
-        words.push('\n');
-        for c in text.chars() {
-            words.push(match c {
-                '-' | '_' => ' ',
-                _ => c.to_ascii_lowercase(),
+        words.push(b'\n');
+        for byte in text.bytes() {
+            words.push(match byte {
+                b'-' | b'_' => b' ',
+                _ => byte.to_ascii_lowercase(),
             });
         }
-        speaks |= is_kind(&words[from..]);
+        speaks |= parts(KINDS, b'|').any(|kind| ends_in(&words, kind));
     }
-    let says = |list: &[&str]| list.iter().any(|word| place_of(&words, word).is_some());
-    if !speaks && !says(&["idempoten"]) {
+    let says = |list: &str| parts(list, b'|').any(|word| place_in(&words, word).is_some());
+    if !speaks && !says("idempoten") {
         return None;
     }
-    Some(if says(&REUSED) {
+    Some(if says(REUSED) {
         Meaning::Reused
-    } else if says(&IN_FLIGHT) {
+    } else if says(IN_FLIGHT) {
         Meaning::InFlight
-    } else if says(&REFUSED) {
+    } else if says(REFUSED) {
         Meaning::Refused
     } else {
         by_status
     })
 }
 
-/// Whether a problem's type ends in a name that only problems of keys have.
-fn is_kind(text: &str) -> bool {
-    let mark = text.bytes().rposition(|byte| b"/#:".contains(&byte));
+/// Whether the last line is this name, or a URL or URN that ends in it.
+fn ends_in(words: &[u8], name: &str) -> bool {
+    let before = words.strip_suffix(name.as_bytes());
     matches!(
-        text.get(mark.map_or(0, |at| at + 1)..).unwrap_or_default(),
-        "key reused" | "in flight" | "key missing" | "key invalid" | "key required"
+        before.and_then(|before| before.last()),
+        Some(b'\n' | b'/' | b'#' | b':')
     )
 }

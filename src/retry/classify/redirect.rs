@@ -1,96 +1,79 @@
 //! Where an answer points to, and whether the key may go there.
 
+use super::Reason;
 use super::answer::Answer;
-use super::{Action, Applied, Reason, Verdict};
+use super::ruling::{Effect::*, Ruling, To::*};
 use crate::message::{Origin, resolve};
-use std::time::Duration;
 
 impl Answer<'_> {
-    /// An action at another URL of the same origin.
-    pub(super) fn follow(
-        &self,
-        location: &str,
-        action: fn(String, Option<Duration>) -> Action,
-        reason: &'static str,
-    ) -> Verdict {
-        match target(self.context.url, location) {
-            Target::SameOrigin(url) => {
-                Verdict::new(action(url, self.hint()), Applied::Maybe, reason)
+    /// The place that an answer names: of the result, or of where to send to instead.
+    pub(super) fn place(&self) -> Option<String> {
+        let (response, profile) = (self.response, self.context.profile);
+        let named = |name| response.headers.get(name).map(str::to_owned);
+        match response.status {
+            300..400 => return named("location"),
+            _ if self.polled => {}
+            _ => {
+                if let Some(Some(place)) = profile.says_created(response, self.context.url) {
+                    return Some(place);
+                }
             }
-            Target::Elsewhere(_) if crate::planted::is(21) => {
-                let url = location.to_owned();
-                Verdict::new(action(url, self.hint()), Applied::Maybe, reason)
-            }
-            Target::Elsewhere(origin) => Verdict::attend(
-                Reason::CrossOriginRedirect,
-                format!(
-                    "the server points to {origin}, which must not see the key or the credentials"
-                ),
-            ),
-            Target::Nowhere => Verdict::attend(
-                Reason::Protocol,
-                "the server points to a place that is no URL",
-            ),
         }
+        let place = named("operation-location");
+        if response.status != 202 {
+            // Beside a 200, `Location` is where the result will be, not where to ask.
+            return place;
+        }
+        let place = place.or_else(|| named("location"));
+        place.or_else(|| profile.poll_in(response).filter(|_| !self.polled))
     }
 
-    pub(super) fn redirect(&self) -> Verdict {
-        let status = self.response.status;
-        let location = self.response.headers.get("location").unwrap_or_default();
-        match status {
-            301 | 302 if self.response.headers.get("location").is_some() => self.moved(),
-            303 if !location.is_empty() => self.follow(
-                location,
-                Action::SeeOther,
+    pub(super) fn redirect(&self) -> &'static Ruling {
+        let location = self.response.headers.get("location");
+        match self.response.status {
+            301 if location.is_some() && !self.context.in_doubt => &Ruling(
+                Reject,
+                Never,
+                ": it has moved for good; send to its new URL as a new action",
+            ),
+            301 | 302 if location.is_some() => &Ruling(
+                Attend(Reason::Redirected),
+                Maybe,
+                "a redirect that cannot be followed without turning the request into a GET; \
+                 some servers answer so after they have acted",
+            ),
+            303 if location.is_some_and(|place| !place.is_empty()) => &Ruling(
+                SeeOther,
+                Maybe,
                 "it was handled; the result is at the URL that the server gave",
             ),
-            307 | 308 if !location.is_empty() => {
-                let verdict = self.follow(
-                    location,
-                    |url, _| Action::Resend(url),
-                    "moved within the same origin",
-                );
-                // A 307 or 308 asks for the request elsewhere: here it was not carried out.
-                verdict.without_effect()
+            // These ask for the request elsewhere: here it was not carried out.
+            307 | 308 if location.is_some_and(|place| !place.is_empty()) => {
+                &Ruling(Resend, Never, "moved within the same origin")
             }
-            _ => Verdict::attend(
-                Reason::Protocol,
-                format!("a {status} has no meaning for a request that changes something"),
+            _ => &Ruling(
+                Attend(Reason::Protocol),
+                Maybe,
+                "a % has no meaning for a request that changes something",
             ),
         }
-    }
-
-    /// 301 and 302: following turns a POST into a GET, whose 200 would look like success.
-    fn moved(&self) -> Verdict {
-        if self.response.status == 301 && !self.context.in_doubt {
-            return Verdict::new(
-                Action::Reject,
-                Applied::No,
-                "the resource has moved for good; send to its new URL as a new action",
-            );
-        }
-        Verdict::attend(
-            Reason::Redirected,
-            "a redirect that cannot be followed without turning the request into a GET; \
-             some servers answer so after they have acted",
-        )
     }
 }
 
-enum Target {
+pub(super) enum Target {
     SameOrigin(String),
-    Elsewhere(Origin),
+    Elsewhere(String),
     Nowhere,
 }
 
-/// Where a location leads, seen from the URL that answered with it.
-fn target(url: &str, location: &str) -> Target {
+/// Where `location` leads from `url`.
+pub(super) fn target(url: &str, location: &str) -> Target {
     let Ok(absolute) = resolve(url, location) else {
         return Target::Nowhere;
     };
     match (Origin::of(url), Origin::of(&absolute)) {
         (Ok(here), Ok(there)) if here == there => Target::SameOrigin(absolute),
-        (_, Ok(there)) => Target::Elsewhere(there),
+        (_, Ok(there)) => Target::Elsewhere(there.text()),
         _ => Target::Nowhere,
     }
 }

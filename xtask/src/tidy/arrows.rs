@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 /// floors below it, never one above. The order is the one that ARCHITECTURE.md draws.
 const FLOORS: &[&[&str]] = &[
     &["planted", "seam"],
+    &["text"],
     &["time"],
     &["json", "key"],
     &["message"],
@@ -42,6 +43,7 @@ const PURE: &[&str] = &[
     "message",
     "profile",
     "retry",
+    "text",
     "time",
 ];
 const IMPURE_NAMES: &[&str] = &[

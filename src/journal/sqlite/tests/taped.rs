@@ -243,11 +243,9 @@ fn an_entry_is_known_by_its_name_and_fits_only_what_follows_from_it_in_either_ro
         let mut entry = entry_in(5, "a");
         let mut lately = Lately::default();
         lately.begin(5, &row(&entry));
-        let turn_over = |lately: Lately| match filing {
-            true => after(lately),
-            false => lately,
-        };
-        lately = turn_over(lately);
+        if filing {
+            lately = after(lately);
+        }
         let stale = update(&mut entry.clone(), Phase::Waiting);
         let sending = update(&mut entry, Phase::Sending);
         assert_eq!(lately.fits(&sending), Some(true));
@@ -312,17 +310,17 @@ fn entries_are_shown_once_and_as_they_are_now_wherever_their_halves_lie() {
     lately.begin(4, &row(&known[3]));
     let shown = lately.entries(&connection).unwrap();
     assert_eq!(shown, known[1..]);
-    let listing = rows::list(&connection, Query::default(), &shown).unwrap();
+    let listing = rows::list(&connection, &Query::default(), &shown).unwrap();
     assert_eq!(listing.entries, known);
     // The same while the older round has been filed and nobody has said so.
     file(&connection, &older);
     let shown = lately.entries(&connection).unwrap();
-    let listing = rows::list(&connection, Query::default(), &shown).unwrap();
+    let listing = rows::list(&connection, &Query::default(), &shown).unwrap();
     assert_eq!(listing.entries, known);
     let settled = Query {
         select: Select::Settled,
         ..Query::default()
     };
-    let listing = rows::list(&connection, settled, &shown).unwrap();
+    let listing = rows::list(&connection, &settled, &shown).unwrap();
     assert_eq!(listing.entries, known[2..3]);
 }

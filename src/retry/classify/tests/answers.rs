@@ -329,7 +329,7 @@ fn a21_409_in_flight_waits_as_long_as_the_server_asks() {
     runs(&verdict, Some(secs(7)));
     assert_eq!(
         verdict.reason,
-        "the server is still working on this key and asks for 7 s"
+        "the server is still working on this key; the server asks for 7 s"
     );
     let code = r#"{"error":{"code":"idempotency_key_in_use"}}"#;
     let stripe = response(409, &[("retry-after", "3")], code);

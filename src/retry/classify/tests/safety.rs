@@ -184,9 +184,17 @@ proptest! {
 /// The twin of the safety property: a classifier that believes every 4xx is caught by the checker.
 #[test]
 fn the_checker_catches_a_classifier_that_believes_every_refusal() {
-    let credulous = |response: &Response| match response.status {
-        400..500 => Verdict::new(Action::Reject, Applied::No, "refused"),
-        _ => Verdict::again(Again::default(), "again"),
+    let credulous = |response: &Response| {
+        let (action, applied) = match response.status {
+            400..500 => (Action::Reject, Applied::No),
+            _ => (Action::TryAgain(Again::default()), Applied::Maybe),
+        };
+        let reason = "believed".into();
+        Verdict {
+            action,
+            applied,
+            reason,
+        }
     };
     let case = case().doubt();
     let context = case.context();

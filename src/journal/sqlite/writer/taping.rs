@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
 /// How many entries a round holds before it is filed, and how many bytes.
-const MANY: usize = if planted::OFTEN { 4 } else { 1024 };
+const MANY: usize = 1024;
 const LONG: u64 = 3 << 19;
 
 /// A round that is being filed.
@@ -154,7 +154,8 @@ impl Writer {
 
     /// Whether it is time to file what is on the tape.
     pub(super) fn wants_filing(&self) -> bool {
-        self.lately.lock().len() >= MANY || self.tape.length() >= LONG
+        let many = if planted::hurries() { 4 } else { MANY };
+        self.lately.lock().len() >= many || self.tape.length() >= LONG
     }
 
     /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody

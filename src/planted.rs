@@ -29,6 +29,23 @@ pub(crate) const fn is(_: u8) -> bool {
     false
 }
 
-/// Whether what is rare in life is to be frequent: whoever is tortured lives for seconds.
-#[cfg(feature = "sqlite")]
-pub(crate) const OFTEN: bool = cfg!(feature = "planted");
+#[cfg(feature = "planted")]
+static HURRIED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// From now on what is rare in life is frequent in this process: whoever is tortured lives for seconds.
+#[cfg(feature = "planted")]
+pub fn hurry() {
+    HURRIED.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Whether what is rare in life is to be frequent.
+#[cfg(all(feature = "planted", feature = "sqlite"))]
+pub(crate) fn is_hurried() -> bool {
+    HURRIED.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Whether what is rare in life is to be frequent: never, in this build.
+#[cfg(all(not(feature = "planted"), feature = "sqlite"))]
+pub(crate) const fn is_hurried() -> bool {
+    false
+}

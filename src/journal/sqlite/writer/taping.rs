@@ -154,7 +154,7 @@ impl Writer {
 
     /// Whether it is time to file what is on the tape.
     pub(super) fn wants_filing(&self) -> bool {
-        self.lately.lock().len() >= MANY || self.tape.length() >= LONG
+        self.lately.lock().len() >= many() || self.tape.length() >= LONG
     }
 
     /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody
@@ -297,6 +297,10 @@ impl Writer {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
+}
+
+fn many() -> usize {
+    if planted::is_hurried() { 20 } else { MANY }
 }
 
 /// One look at the tables for a whole batch, if anybody needs one.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
 /// How many entries a round holds before it is filed, and how many bytes.
-const MANY: usize = if planted::OFTEN { 4 } else { 1024 };
+const MANY: usize = 1024;
 const LONG: u64 = 3 << 19;
 
 /// A round that is being filed.
@@ -300,7 +300,7 @@ impl Writer {
 }
 
 fn many() -> usize {
-    if planted::is_hurried() { 20 } else { MANY }
+    if planted::is_hurried() { 4 } else { MANY }
 }
 
 /// One look at the tables for a whole batch, if anybody needs one.

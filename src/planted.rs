@@ -17,6 +17,27 @@ pub fn plant(number: u8) {
     CHOSEN.store(number, std::sync::atomic::Ordering::Relaxed);
 }
 
+#[cfg(feature = "planted")]
+static HURRIES: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+/// No bug: what is rare in life is frequent from now on, as whoever is tortured lives for seconds.
+#[cfg(feature = "planted")]
+pub fn hurry() {
+    HURRIES.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// Whether what is rare in life is to be frequent.
+#[cfg(all(feature = "planted", feature = "sqlite"))]
+pub(crate) fn hurries() -> bool {
+    HURRIES.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Whether what is rare in life is to be frequent: never, in this build.
+#[cfg(all(not(feature = "planted"), feature = "sqlite"))]
+pub(crate) const fn hurries() -> bool {
+    false
+}
+
 /// Whether the bug of this number is out.
 #[cfg(feature = "planted")]
 pub(crate) fn is(number: u8) -> bool {
@@ -26,26 +47,5 @@ pub(crate) fn is(number: u8) -> bool {
 /// Whether the bug of this number is out: never, in this build.
 #[cfg(not(feature = "planted"))]
 pub(crate) const fn is(_: u8) -> bool {
-    false
-}
-
-#[cfg(feature = "planted")]
-static HURRIED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-
-/// From now on what is rare in life is frequent in this process: whoever is tortured lives for seconds.
-#[cfg(feature = "planted")]
-pub fn hurry() {
-    HURRIED.store(true, std::sync::atomic::Ordering::Relaxed);
-}
-
-/// Whether what is rare in life is to be frequent.
-#[cfg(all(feature = "planted", feature = "sqlite"))]
-pub(crate) fn is_hurried() -> bool {
-    HURRIED.load(std::sync::atomic::Ordering::Relaxed)
-}
-
-/// Whether what is rare in life is to be frequent: never, in this build.
-#[cfg(all(not(feature = "planted"), feature = "sqlite"))]
-pub(crate) const fn is_hurried() -> bool {
     false
 }

@@ -26,15 +26,13 @@ fn filed(path: &Path) -> usize {
 async fn f3_a_flipped_bit_on_the_tape_is_noticed_or_harmless() {
     let scene = Scene::taped().await;
     let tape = scene.file("-tape");
-    // One half of it is a hole: every position that holds something, and some that do not.
-    let used = |at: usize| tape[at / 512 * 512..][..512].iter().any(|byte| *byte != 0);
-    let mut places: Vec<_> = spread(tape.len(), tape.len().min(40_000))
-        .filter(|(at, _)| used(*at))
+    // Perhaps half of it is a hole: flips go where something stands.
+    let used: Vec<usize> = (0..tape.len())
+        .step_by(512)
+        .filter(|at| tape[*at..][..512].iter().any(|byte| *byte != 0))
+        .flat_map(|at| at..at + 512)
         .collect();
-    let each = places.len() / 400;
-    places = places.into_iter().step_by(each.max(1)).collect();
-    places.push((tape.len() - 1, 4));
-    places.push((600, 4));
+    let places = spread(used.len(), 400).map(|(at, bit)| (used[at], bit));
     let (mut noticed, mut harmless) = (0, 0);
     for (at, bit) in places {
         let (_folder, path) = scene.lay(|ending, bytes| {

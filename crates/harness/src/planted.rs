@@ -69,7 +69,7 @@ pub fn plant(number: u8) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes frequent what is rare in life, if this build can.
+/// Makes frequent what is rare in life, where this build can.
 pub(crate) fn hurry() {
     #[cfg(feature = "planted")]
     samekey::planted::hurry();

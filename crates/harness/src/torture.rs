@@ -43,7 +43,6 @@ With at least one of the first four, only those arms run.
 /// The program.
 #[must_use]
 pub fn main() -> ExitCode {
-    crate::planted::hurry();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
         Some((first, rest)) if first == "worker" => worker::main(rest),

@@ -7,7 +7,7 @@ use super::stamp::Stamp;
 use super::statements::Statements;
 use super::tape::{self, Left, Step};
 use crate::entry::{DecodeError, Entry, Expected, Frozen, Owner, Progress};
-use crate::journal::{Begun, JournalError};
+use crate::journal::{Begun, Damaged, JournalError};
 use crate::key::Key;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, HashMap};
@@ -133,10 +133,17 @@ impl Lately {
         let begun_in = |lately: &Lately| {
             let slot = lately.names.get(name)?;
             let row = lately.rows.get(slot)?.begun.as_ref()?;
-            self.begun(*slot, row)
+            // A name is taken even if nobody could read by whom.
+            Some(match row.entry(*slot) {
+                Ok(entry) => Begun::Exists(Box::new(self.updated(entry))),
+                Err(error) => Begun::Damaged(Damaged {
+                    slot: rows::unsigned(*slot),
+                    key: Some(row.key.clone()),
+                    error,
+                }),
+            })
         };
-        let entry = begun_in(self).or_else(|| self.older.as_deref().and_then(begun_in))?;
-        Some(Begun::Exists(Box::new(entry)))
+        begun_in(self).or_else(|| self.older.as_deref().and_then(begun_in))
     }
 
     fn begun(&self, slot: i64, row: &NewRow) -> Option<Entry> {

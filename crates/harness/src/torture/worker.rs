@@ -134,6 +134,7 @@ pub(super) fn main(words: &[String]) -> Res<()> {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let job = Job::parse(words).ok_or("a worker is started by the judge")?;
     crate::planted::plant(job.bug)?;
+    crate::planted::hurry();
     block_on(work(job))?
 }
 

@@ -154,7 +154,8 @@ impl Writer {
 
     /// Whether it is time to file what is on the tape.
     pub(super) fn wants_filing(&self) -> bool {
-        self.lately.lock().len() >= many() || self.tape.length() >= LONG
+        let many = if planted::hurries() { 4 } else { MANY };
+        self.lately.lock().len() >= many || self.tape.length() >= LONG
     }
 
     /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody
@@ -297,10 +298,6 @@ impl Writer {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
-}
-
-fn many() -> usize {
-    if planted::is_hurried() { 4 } else { MANY }
 }
 
 /// One look at the tables for a whole batch, if anybody needs one.

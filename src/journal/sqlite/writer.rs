@@ -474,7 +474,7 @@ impl Writer {
 /// How many should share a sync.
 fn worth_waiting_for(under_way: usize) -> usize {
     match under_way >= CROWD {
-        true => under_way / 5 + 2,
+        true => under_way / 4 + 1,
         false => 1,
     }
 }
@@ -543,6 +543,6 @@ mod tests {
     #[test]
     fn a_batch_waits_for_more_only_where_many_are_under_way() {
         assert_eq!(worth_waiting_for(1), 1, "nobody else is under way");
-        assert_eq!(worth_waiting_for(64), 14);
+        assert_eq!(worth_waiting_for(64), 17);
     }
 }

@@ -231,11 +231,11 @@ impl SqliteJournal {
         let options = &options;
         let files = Files::of(path.as_ref())?;
         let reserve = Reserve::new(files.reserve.clone(), options.reserve);
-        let writer = match opening::writer(&files, &reserve, options) {
+        let writer = match opening::writer(&files, &reserve, options, false) {
             // The reserve is there so that a journal on a full disk can still be opened and settled.
             Err(error) if error.kind() == Kind::Full => {
                 reserve.release();
-                opening::writer(&files, &reserve, options)?
+                opening::writer(&files, &reserve, options, true)?
             }
             prepared => prepared?,
         };

@@ -146,8 +146,10 @@ fn on_loss(
     connection: &Connection,
     files: &Files,
 ) -> rusqlite::Result<()> {
+    // In this order: whoever writes meanwhile notes last what is in the tables first.
+    let noted = File::open(&files.lock).and_then(|file| Stamp::read(&file));
+    let left = Left::settled(files).unwrap_or_default();
     let held = opening::held(connection)?;
-    let left = Left::of(files).unwrap_or_default();
     match lately::on_tape(files) {
         Ok(lately) => report.note(
             held.covers(left.before),
@@ -171,7 +173,6 @@ fn on_loss(
         },
         Err(error) => report.note(false, error.to_string()),
     }
-    let noted = File::open(&files.lock).and_then(|file| Stamp::read(&file));
     match noted {
         Ok(noted) if !held.with(&left).covers(noted) => report.note(
             false,

@@ -242,6 +242,13 @@ pub(super) fn open_private(path: &Path) -> Result<File, JournalError> {
     opened.map_err(|error| faults::system("open", path, error))
 }
 
+/// Presses onto the disk what anybody has written to a file.
+pub(super) fn press(path: &Path) -> io::Result<()> {
+    // Some systems let only those sync a file who may write it.
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.or_else(|_| File::open(path))?.sync_data()
+}
+
 #[cfg(unix)]
 pub(super) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)

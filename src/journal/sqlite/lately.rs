@@ -1,7 +1,7 @@
 //! What is on the tape and not in the tables yet, as its writer knows it.
 
 use super::faults;
-use super::files::Files;
+use super::files::{self, Files};
 use super::rows::{self, NewRow, Stored, Update};
 use super::stamp::Stamp;
 use super::statements::Statements;
@@ -71,8 +71,7 @@ pub(super) fn seen(
             == Some(owner)
     {
         let lately = recently.copied();
-        let synced = File::open(&files.tape).and_then(|tape| tape.sync_data());
-        return synced.map(|()| lately).map_err(failed);
+        return files::press(&files.tape).map(|()| lately).map_err(failed);
     }
     on_tape(files)
 }

@@ -9,7 +9,7 @@ use super::schema::{self, Nature};
 use super::stamp::Stamp;
 use super::tape::{Left, Tape};
 use super::wal::{self, Audit};
-use super::writer::{self, Clerk, Writer};
+use super::writer::{self, Clerk, Desk, Writer};
 use super::{SqliteOptions, faults, mounts};
 use crate::journal::{JournalError, JournalErrorKind as Kind};
 use rusqlite::{Connection, OptionalExtension};
@@ -32,11 +32,13 @@ pub(super) fn remember_poison(path: &Path) {
     }
 }
 
-/// Makes a writer ready, with everything checked and nothing repaired.
+/// Makes a writer ready, with everything checked and nothing repaired. Where space `is_tight` the reserve is left
+/// for that.
 pub(super) fn writer(
     files: &Files,
     reserve: &Reserve,
     options: &SqliteOptions,
+    is_tight: bool,
 ) -> Result<Writer, JournalError> {
     schema::check_version()?;
     files.make_folder()?;
@@ -47,12 +49,18 @@ pub(super) fn writer(
     let gate = Gate::open(files.lock.clone())?;
     let turn = gate.enter(options.patience)?;
     let connection = trusted(files, options, &gate)?;
-    // Without it a full disk is noticed all the same, and nothing new is begun.
-    let _ = reserve.fill();
+    if !is_tight {
+        // Without it a full disk is noticed all the same, and nothing new is begun.
+        let _ = reserve.fill();
+    }
     let proof = Proof::new(files)?;
     let log = files::open_private(&files.wal)?;
-    let desk = schema::connect(&files.journal, options.patience)?;
-    let clerk = Clerk::new(desk, files::open_private(&files.wal)?);
+    let clerk = Clerk::new(Desk {
+        connection: schema::connect(&files.journal, options.patience)?,
+        log: files::open_private(&files.wal)?,
+        lock: files::open_private(&files.lock)?,
+        owner: proof.owner(),
+    });
     let tape = Tape::open(files)?;
     let watch = Watch::new(files.identity()?);
     let mut writer = Writer {
@@ -71,6 +79,7 @@ pub(super) fn writer(
         reserve: reserve.clone(),
         patience: options.patience,
         driven: HashSet::new(),
+        log_is_behind: true,
         full: true,
         quick: false,
         unseen_pages: 0,
@@ -79,7 +88,7 @@ pub(super) fn writer(
         poison: None,
         proof,
     };
-    writer.take_over(options.accept_loss)?;
+    writer.take_over(Some(options.accept_loss))?;
     drop(turn);
     Ok(writer)
 }

@@ -31,8 +31,8 @@ const HEAD: usize = 80;
 /// Where the checksum stands in a head.
 const SUM: usize = HEAD - 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"smkytape");
-/// The most that a round may hold.
-const HALF: u64 = 2 << 20;
+/// The most that a round may hold. The reserve must be enough to file two of them on a full disk.
+const HALF: u64 = 1 << 19;
 
 /// One thing that a piece holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,7 +71,6 @@ impl Tape {
     /// Opens the tape of a journal, making it if it is not there. What is on it is left alone.
     pub(super) fn open(files: &Files) -> Result<Tape, JournalError> {
         let failed = |error| faults::system("open the tape", &files.tape, error);
-        let is_new = !files.tape.exists();
         let mut tape = Tape {
             file: files::open_private(&files.tape)?,
             filed: Place::default(),
@@ -86,13 +85,12 @@ impl Tape {
             left.filed = first_place();
             tape.write_head(left.filed).map_err(failed)?;
         }
-        if is_new {
-            // Its name must outlive a power cut as what is written to it does.
-            let synced = tape.file.sync_all();
-            synced
-                .and_then(|()| files::sync_folder(files.folder()))
-                .map_err(failed)?;
-        }
+        // Its name must outlive a power cut as what is written to it does; whoever made it may not have lived to
+        // see to that.
+        let synced = tape.file.sync_all();
+        synced
+            .and_then(|()| files::sync_folder(files.folder()))
+            .map_err(failed)?;
         tape.start(left.filed);
         Ok(tape)
     }

@@ -14,14 +14,14 @@ use super::gate::{Gate, Turn};
 use super::lately::Recently;
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
-use super::rows::{self, NewRow};
+use super::rows::{self, NewRow, Stored};
 use super::stamp::Stamp;
 use super::tape::Tape;
 use super::{faults, schema};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
 use crate::planted;
-pub(super) use clerk::Clerk;
 use clerk::Order;
+pub(super) use clerk::{Clerk, Desk};
 pub(super) use jobs::{Job, Outcome, Sync, Waiter};
 pub(super) use link::{Link, Queue};
 use rusqlite::Connection;
@@ -72,6 +72,8 @@ pub(super) struct Writer {
     pub(super) patience: Duration,
     /// Unfinished entries that this owner drives: while there are any, it says that it lives.
     pub(super) driven: HashSet<i64>,
+    /// Whether there may be commits in the log that are not on the disk, ours or another's.
+    pub(super) log_is_behind: bool,
     /// How hard SQLite itself presses a commit now.
     pub(super) full: bool,
     /// Whether the last sync was quick.
@@ -260,6 +262,10 @@ impl Writer {
             return Ok(begun);
         }
         match row.holder(&self.connection) {
+            Ok(Some(Stored::Entry(entry))) => {
+                let entry = self.lately.lock().updated(*entry);
+                Ok(Begun::Exists(Box::new(entry)))
+            }
             Ok(Some(stored)) => Ok(taken_by(stored)),
             Ok(None) => Err(self.reserve.refusal()),
             Err(error) => Err(faults::sqlite(&self.files.journal, error)),
@@ -302,6 +308,8 @@ impl Writer {
         if wanted > Sync::None && !unsynced() && (on_tape || !full) {
             // Before the next turn: nobody writes behind what is not on the disk.
             let (synced, took) = timed(|| match on_tape {
+                // What the tape builds on may have been told by nobody yet.
+                true if self.log_is_behind => self.log.sync_data().and_then(|()| self.tape.sync()),
                 true => self.tape.sync(),
                 false => self.log.sync_data(),
             });
@@ -311,6 +319,7 @@ impl Writer {
                 let error = faults::system("sync the log of", &self.files.journal, error);
                 return Err(self.poisoned_by(error));
             }
+            self.log_is_behind = false;
         }
         self.heed_poison()?;
         // Not written, it only notices less.
@@ -346,15 +355,16 @@ impl Writer {
                 return;
             }
             let full = jobs.iter().any(|job| job.sync() == Sync::BeforeSeen);
-            if !self.fits_tape(&jobs) {
-                self.put_off = jobs;
+            let begins = jobs.iter().any(|job| matches!(job, Job::Begin(..)));
+            if !self.fits_tape(&jobs) || (begins && !self.reserve.is_whole()) {
+                self.put_off.append(&mut jobs);
                 return;
             }
             match self.record_on_tape(&mut jobs, full && !unsynced()) {
                 Ok(written) => tally.add(&written),
                 // It is met again, and dealt with, when it is their turn.
                 Err(_) => {
-                    self.put_off = jobs;
+                    self.put_off.append(&mut jobs);
                     return;
                 }
             }
@@ -383,6 +393,7 @@ impl Writer {
         match done {
             Ok(tally) => {
                 self.unseen_pages += 4 + 2 * i64::from(tally.written);
+                self.log_is_behind = !full;
                 self.held.slots = self.held.slots.max(tally.last_slot);
                 self.held.commits = tally.commits.unwrap_or(self.held.commits);
                 Ok(tally)

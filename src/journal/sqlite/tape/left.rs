@@ -3,7 +3,7 @@
 use super::{
     BLOCK, HALF, HEAD, MAGIC, Place, SUM, Step, checksum, head_of, read_at, start_of, word,
 };
-use crate::journal::sqlite::files::Files;
+use crate::journal::sqlite::files::{self, Files};
 use crate::journal::sqlite::stamp::Stamp;
 use std::fs::File;
 use std::io;
@@ -46,10 +46,10 @@ impl Left {
             if left.is_blank {
                 return Ok(left);
             }
-            let file = File::open(&files.tape)?;
             if !left.is_empty() {
-                file.sync_data()?;
+                files::press(&files.tape)?;
             }
+            let file = File::open(&files.tape)?;
             let mut head = [0; BLOCK];
             read_at(&file, 0, &mut head)?;
             if head_of(&head).is_none_or(|filed| filed == left.filed) {
@@ -88,7 +88,11 @@ impl Left {
     /// What the bytes of a tape say.
     pub(super) fn in_bytes(bytes: Vec<u8>) -> Left {
         let head = bytes.get(..BLOCK).unwrap_or(&bytes);
-        if head.iter().all(|byte| *byte == 0) {
+        let has_piece = |round| {
+            let half = bytes.get(start_of(round) as usize..);
+            half.and_then(Piece::of).is_some()
+        };
+        if head.iter().all(|byte| *byte == 0) && !has_piece(0) && !has_piece(1) {
             return Left::blank();
         }
         let mut left = Left::default();

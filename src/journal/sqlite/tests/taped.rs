@@ -57,7 +57,7 @@ async fn a_takeover_that_does_not_get_to_its_end_loses_nothing_that_is_written_a
     let link = rival.shared.writer.as_ref().unwrap();
     link.when_idle(|writer| {
         let _turn = writer.gate.try_enter().unwrap();
-        writer.take_over(false).unwrap_err();
+        writer.take_over(None).unwrap_err();
     });
     noted.write(&lock).unwrap();
     begin(&journal, "after", 6).await;

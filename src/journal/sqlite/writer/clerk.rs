@@ -4,6 +4,7 @@
 //! Both sync files and take milliseconds, in which everybody would wait.
 
 use super::transact::file;
+use crate::entry::Owner;
 use crate::journal::sqlite::lately::Lately;
 use crate::journal::sqlite::stamp::Stamp;
 use rusqlite::{Connection, Error, Result};
@@ -33,10 +34,34 @@ pub(super) enum Done {
 /// A connection of its own, and the thread that uses it once there is something to do.
 #[derive(Debug)]
 pub(in super::super) struct Clerk {
-    desk: Option<(Connection, File)>,
+    desk: Option<Desk>,
     thread: Option<Thread>,
     is_busy: bool,
     done: Option<Done>,
+}
+
+/// What the clerk works with.
+#[derive(Debug)]
+pub(in super::super) struct Desk {
+    pub(in super::super) connection: Connection,
+    /// The journal's log, to sync it.
+    pub(in super::super) log: File,
+    /// Where the last writer is noted, and whose clerk this is.
+    pub(in super::super) lock: File,
+    pub(in super::super) owner: Owner,
+}
+
+impl Desk {
+    /// Files a round, unless somebody else wrote since it was handed over: they have filed it, and what they did
+    /// with it since is not to be undone.
+    fn file(&self, lately: &Lately, held: Stamp) -> Result<()> {
+        let is_ours = || Stamp::last_writer(&self.lock).is_ok_and(|last| last == self.owner);
+        let filed = file(&self.connection, lately, held, &is_ours);
+        if filed.is_err() && !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        filed.and_then(|_| sync(&self.log))
+    }
 }
 
 #[derive(Debug)]
@@ -47,10 +72,9 @@ struct Thread {
 }
 
 impl Clerk {
-    /// `log` is the journal's, to sync it.
-    pub(in super::super) fn new(connection: Connection, log: File) -> Clerk {
+    pub(in super::super) fn new(desk: Desk) -> Clerk {
         Clerk {
-            desk: Some((connection, log)),
+            desk: Some(desk),
             thread: None,
             is_busy: false,
             done: None,
@@ -65,8 +89,8 @@ impl Clerk {
 
     /// Has something done, by a clerk that is free. Returns whether there is somebody to do it.
     pub(super) fn start(&mut self, order: Order) -> bool {
-        if let Some((connection, log)) = self.desk.take() {
-            self.thread = run(connection, log).ok();
+        if let Some(desk) = self.desk.take() {
+            self.thread = run(desk).ok();
         }
         let thread = self.thread.as_ref();
         self.is_busy = thread.is_some_and(|thread| thread.orders.send(order).is_ok());
@@ -140,7 +164,7 @@ impl Drop for Clerk {
     }
 }
 
-fn run(connection: Connection, log: File) -> std::io::Result<Thread> {
+fn run(desk: Desk) -> std::io::Result<Thread> {
     let (orders, ordered) = mpsc::channel();
     let (report, done) = mpsc::channel();
     let handle = std::thread::Builder::new()
@@ -154,15 +178,12 @@ fn run(connection: Connection, log: File) -> std::io::Result<Thread> {
                         continue;
                     }
                     Order::Copy => {
-                        Done::Copied(super::checkpoint(&connection, "PASSIVE").map(drop))
+                        let copied = super::checkpoint(&desk.connection, "PASSIVE");
+                        Done::Copied(copied.map(drop))
                     }
                     Order::File(lately, held) => {
-                        let filed = super::press(&connection, &mut is_full, false)
-                            .and_then(|()| file(&connection, &lately, held));
-                        if filed.is_err() && !connection.is_autocommit() {
-                            let _ = connection.execute_batch("ROLLBACK");
-                        }
-                        Done::Filed(filed.and_then(|_| sync(&log)))
+                        let pressed = super::press(&desk.connection, &mut is_full, false);
+                        Done::Filed(pressed.and_then(|()| desk.file(&lately, held)))
                     }
                 };
                 if report.send(done).is_err() {

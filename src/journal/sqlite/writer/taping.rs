@@ -18,8 +18,8 @@ use std::sync::Arc;
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
 /// How many entries a round holds before it is filed, and how many bytes.
-const MANY: usize = 1024;
-const LONG: u64 = 3 << 19;
+const MANY: usize = 256;
+const LONG: u64 = 1 << 18;
 
 /// A round that is being filed.
 #[derive(Debug)]
@@ -40,12 +40,15 @@ impl Writer {
             self.heed_clerk(done)?;
             return Ok(self.turns >= ALONE);
         }
-        self.take_over(false)?;
+        self.take_over(None)?;
         Ok(false)
     }
 
-    /// Files what others left, and forgets what they have filed. The turn is ours.
-    pub(in super::super) fn take_over(&mut self, accept_loss: bool) -> Result<(), JournalError> {
+    /// Files what others left, and forgets what they have filed. The turn is ours. Who opens the journal says
+    /// whether a loss was accepted, and looks at all of the tape: a power cut may have left the end of a round
+    /// without its beginning.
+    pub(in super::super) fn take_over(&mut self, opens: Option<bool>) -> Result<(), JournalError> {
+        let accept_loss = opens == Some(true);
         // Whoever came in between has filed it, whatever the clerk says, if it is not that the disk failed.
         if let Some(Done::Filed(Err(error)) | Done::Copied(Err(error))) = self.clerk.wait() {
             self.failed(error);
@@ -58,7 +61,7 @@ impl Writer {
         self.note_last_writer(Owner::NONE)?;
         let unread = |writer: &Writer, error| faults::system("read", &writer.files.tape, error);
         match self.tape.all_filed().map_err(|error| unread(self, error))? {
-            Some(filed) if !accept_loss => self.tape.start(filed),
+            Some(filed) if opens.is_none() => self.tape.start(filed),
             _ => {
                 let left = self.tape.left().map_err(|error| unread(self, error))?;
                 if left.is_damaged && !accept_loss {
@@ -69,6 +72,8 @@ impl Writer {
                 self.start_tape(left.last)?;
             }
         }
+        // Whoever wrote there may not have lived to sync it.
+        self.log_is_behind = true;
         let held = opening::held(&self.connection);
         self.held = held.map_err(|error| faults::sqlite(&self.files.journal, error))?;
         let noted = Stamp::read(self.gate.file());
@@ -107,13 +112,12 @@ impl Writer {
         Ok(())
     }
 
+    /// What failed here was a sync, or the head of the tape: whatever the reason, nobody can say what the disk
+    /// holds now.
     pub(super) fn on_tape<T>(&mut self, done: std::io::Result<T>) -> Result<T, JournalError> {
         done.map_err(|error| {
             let error = faults::system("write the tape of", &self.files.journal, error);
-            match error.kind() {
-                Kind::Full => error,
-                _ => self.poisoned_by(error),
-            }
+            self.poisoned_by(error)
         })
     }
 
@@ -183,14 +187,16 @@ impl Writer {
 
     fn file_here(&mut self, lately: &Lately, held: Stamp) -> Result<(), JournalError> {
         let filed = super::press(&self.connection, &mut self.full, false)
-            .and_then(|()| file(&self.connection, lately, held));
+            .and_then(|()| file(&self.connection, lately, held, &|| true));
         if let Err(error) = filed {
             self.roll_back();
             return Err(self.failed(error));
         }
         self.unseen_pages += LOOK_AFTER;
         let synced = self.log.sync_data();
-        self.on_tape(synced)
+        self.on_tape(synced)?;
+        self.log_is_behind = false;
+        Ok(())
     }
 
     fn start_tape(&mut self, filed: Place) -> Result<(), JournalError> {

@@ -58,14 +58,20 @@ impl Tally {
     }
 }
 
-/// Puts what is on the tape into the tables. `held` is how far the journal has got with it.
+/// Puts what is on the tape into the tables, if that is still ours to do once nobody else can write. `held` is how
+/// far the journal has got with it.
 pub(super) fn file(
     connection: &Connection,
     lately: &Lately,
     held: Stamp,
+    is_ours: &dyn Fn() -> bool,
 ) -> rusqlite::Result<Tally> {
     let mut tally = Tally::default();
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    if !is_ours() {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+        return Err(rusqlite::Error::SqliteFailure(code, None));
+    }
     let mut statements = Statements::new(connection);
     lately.file(&mut statements, &mut |slot, before, after| {
         let before = before.is_some_and(rows::is_unfinished);

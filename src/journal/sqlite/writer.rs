@@ -548,12 +548,4 @@ fn press(connection: &Connection, is_full: &mut bool, full: bool) -> rusqlite::R
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_batch_waits_for_more_only_where_many_are_under_way() {
-        assert_eq!(worth_waiting_for(1), 1, "nobody else is under way");
-        assert_eq!(worth_waiting_for(64), 17);
-    }
-}
+mod tests;

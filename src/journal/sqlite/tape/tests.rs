@@ -447,3 +447,14 @@ fn what_is_left_of_a_body_passes_for_a_piece_only_if_somebody_knew_the_round() {
     assert!(rounds.iter().all(|round| *round > 1 << 30), "{rounds:?}");
     assert!(rounds.iter().all(|round| *round < 1 << 62), "{rounds:?}");
 }
+
+#[test]
+fn a_head_of_zeros_before_pieces_is_damage() {
+    let mut scene = Scene::new();
+    scene.write_synced("one");
+    scene.write_synced("two");
+    let mut bytes = scene.bytes();
+    bytes[..BLOCK].fill(0);
+    assert!(Left::in_bytes(bytes).is_damaged);
+    assert!(Left::in_bytes(vec![0; 4 * BLOCK]).is_blank);
+}

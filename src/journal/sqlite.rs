@@ -503,11 +503,15 @@ impl Journal for SqliteJournal {
             if reaping.rests_until > retention.now {
                 return Ok(Reaped::default());
             }
-            let (found, reached) = self
-                .read_all(move |connection, recent| {
-                    rows::over(connection, reaping.after, &retention, recent)
-                })
+            let (mut found, reached) = self
+                .read(move |connection| rows::over(connection, reaping.after, &retention))
                 .await?;
+            if reached == 0 {
+                let most = (retention.batch as usize).saturating_sub(found.len());
+                let lately =
+                    self.read_all(move |_, recent| Ok(rows::over_lately(recent, &retention, most)));
+                found.extend(lately.await?);
+            }
             *self.reaping() = reaping.next(&found, reached, &retention);
             if found.is_empty() {
                 return Ok(Reaped::default());

@@ -542,13 +542,11 @@ pub(super) fn unfinished_add_up(connection: &Connection) -> Result<bool> {
 /// journal.
 const LOOK: u64 = 2048;
 
-/// Slots after `after` that look as if their time were over, and where to go on: 0 at the end, where those
-/// on the tape come.
+/// Slots after `after` that look as if their time were over, and where to go on: 0 at the end.
 pub(super) fn over(
     connection: &Connection,
     after: u64,
     retention: &Retention,
-    recent: &[Entry],
 ) -> Result<(Vec<u64>, u64)> {
     let before = |kept: Duration| signed(retention.now.before(kept).as_millis());
     let last: Option<i64> = connection
@@ -571,23 +569,24 @@ pub(super) fn over(
         ],
         |row| row.get(0).map(unsigned),
     )?;
-    let mut found = slots.collect::<Result<Vec<u64>>>()?;
+    let found = slots.collect::<Result<Vec<u64>>>()?;
     let full = found.len() >= retention.batch as usize;
     let reached = match found.last() {
         Some(last) if full => *last,
         _ if until >= last.map_or(0, unsigned) => 0,
         _ => until,
     };
-    if reached == 0 {
-        let is_over = |entry: &&Entry| {
-            let tombstone = Tombstone::of(entry);
-            tombstone.is_some_and(|tombstone| retention.entry_is_over(tombstone.ended_at))
-        };
-        let room = (retention.batch as usize).saturating_sub(found.len());
-        let more = recent.iter().filter(is_over).map(|entry| entry.slot);
-        found.extend(more.take(room));
-    }
     Ok((found, reached))
+}
+
+/// Those on the tape whose time is over, so many at most.
+pub(super) fn over_lately(recent: &[Entry], retention: &Retention, most: usize) -> Vec<u64> {
+    let is_over = |entry: &&Entry| {
+        let tombstone = Tombstone::of(entry);
+        tombstone.is_some_and(|tombstone| retention.entry_is_over(tombstone.ended_at))
+    };
+    let over = recent.iter().filter(is_over).map(|entry| entry.slot);
+    over.take(most).collect()
 }
 
 /// Erases an entry down to its tombstone: the same encoding, with nothing left in it.

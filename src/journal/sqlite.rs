@@ -6,6 +6,7 @@ mod files;
 mod gate;
 mod lately;
 mod mounts;
+mod names;
 mod opening;
 mod owners;
 mod reader;

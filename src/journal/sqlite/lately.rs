@@ -2,6 +2,7 @@
 
 use super::faults;
 use super::files::{self, Files};
+use super::names::{Name, Named};
 use super::rows::{self, NewRow, Stored, Update};
 use super::stamp::Stamp;
 use super::statements::Statements;
@@ -32,7 +33,7 @@ impl Recently {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lately {
     rows: BTreeMap<i64, Recent>,
-    names: HashMap<[u8; 16], i64>,
+    names: HashMap<Name, i64>,
     /// The round before, while it is being filed.
     pub(super) older: Option<Arc<Lately>>,
 }
@@ -128,7 +129,7 @@ impl Lately {
     }
 
     /// Who has this name, if they began on the tape.
-    pub(super) fn holder(&self, name: &[u8; 16]) -> Option<Begun> {
+    pub(super) fn holder(&self, name: &Name) -> Option<Begun> {
         let begun_in = |lately: &Lately| {
             let slot = lately.names.get(name)?;
             let row = lately.rows.get(slot)?.begun.as_ref()?;
@@ -214,12 +215,13 @@ impl Lately {
 
     /// Puts everything into the tables. What is there already stays as it is, if it is not older: it may have
     /// been filed before, by somebody who did not live to say so. `moved` hears of each that changed: its slot,
-    /// the state that it had and the one that it has.
+    /// the state that it had and the one that it has. Returns the names that are to be written into a run.
     pub(super) fn file(
         &self,
         statements: &mut Statements<'_>,
         moved: &mut dyn FnMut(i64, Option<i64>, i64),
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<Vec<Named>> {
+        let mut named = Vec::new();
         let newest = statements
             .connection
             .prepare_cached("SELECT ifnull(max(slot), 0) FROM entries")?
@@ -228,23 +230,39 @@ impl Lately {
             let latest = recent.latest.as_deref();
             match &recent.begun {
                 Some(row) if *slot > newest || !row.is_filed(statements, *slot)? => {
-                    let phase = latest.map_or(row.phase, |update| update.phase);
-                    if row.insert(statements, Some(*slot), latest)?.is_none() {
+                    let state = rows::state(latest.map_or(row.phase, |update| update.phase));
+                    let leaves = state == rows::SETTLED;
+                    if row
+                        .insert(statements, Some(*slot), latest, leaves)?
+                        .is_none()
+                    {
                         // Another entry has its name, which cannot be.
                         return Err(rows::contradicted());
                     }
-                    moved(*slot, None, rows::state(phase));
+                    named.extend(leaves.then_some((row.name, *slot)));
+                    moved(*slot, None, state);
                 }
                 _ => {
                     if let Some(update) = latest
-                        && let Some(before) = update.supersede(statements)?
+                        && let Some((before, name)) = update.supersede(statements)?
                     {
+                        named.extend(name.map(|name| (name, *slot)));
                         moved(*slot, Some(before), rows::state(update.phase));
                     }
                 }
             }
         }
-        Ok(())
+        Ok(named)
+    }
+
+    /// The names of those that began here and are not settled: filed, they stand in the index.
+    pub(super) fn open_names(&self) -> impl Iterator<Item = Name> + '_ {
+        self.rows.values().filter_map(|recent| {
+            let row = recent.begun.as_ref()?;
+            let latest = recent.latest.as_ref();
+            let phase = latest.map_or(row.phase, |update| update.phase);
+            (!phase.is_settled()).then_some(row.name)
+        })
     }
 
     /// Every entry on the tape as it is now, oldest first; half of one may be in the tables.

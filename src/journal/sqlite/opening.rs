@@ -3,6 +3,7 @@
 use super::files::{self, Files, Watch};
 use super::gate::Gate;
 use super::lately::Recently;
+use super::names::Names;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
 use super::schema::{self, Nature};
@@ -71,6 +72,7 @@ pub(super) fn writer(
         log,
         tape,
         lately: Recently::default(),
+        names: Names::default(),
         filing: None,
         held: Stamp::default(),
         turns: 0,

@@ -12,10 +12,12 @@ mod transact;
 use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
 use super::lately::Recently;
+use super::names::{self, Names};
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
 use super::rows::{self, NewRow, Stored};
 use super::stamp::Stamp;
+use super::statements::Statements;
 use super::tape::Tape;
 use super::{faults, schema};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
@@ -61,6 +63,8 @@ pub(super) struct Writer {
     /// What was written lately, and what of it is not in the tables yet.
     pub(super) tape: Tape,
     pub(super) lately: Recently,
+    /// Which names are taken in the tables.
+    pub(super) names: Names,
     pub(super) filing: Option<Filing>,
     /// How far the journal has got, and for how many turns nobody else wrote.
     pub(super) held: Stamp,
@@ -261,7 +265,8 @@ impl Writer {
         if let Some(begun) = self.lately.lock().holder(&row.name) {
             return Ok(begun);
         }
-        match row.holder(&self.connection) {
+        let mut statements = Statements::new(&self.connection);
+        match row.holder(&mut statements, &mut self.names) {
             Ok(Some(Stored::Entry(entry))) => {
                 let entry = self.lately.lock().updated(*entry);
                 Ok(Begun::Exists(Box::new(entry)))
@@ -389,9 +394,10 @@ impl Writer {
             self.on_tape(synced)?;
         }
         let done = press(&self.connection, &mut self.full, full)
-            .and_then(|()| transact(&self.connection, batch, full));
+            .and_then(|()| transact(&self.connection, batch, &mut self.names, full));
         match done {
             Ok(tally) => {
+                self.names.forget_index();
                 self.unseen_pages += 4 + 2 * i64::from(tally.written);
                 self.log_is_behind = !full;
                 self.held.slots = self.held.slots.max(tally.last_slot);
@@ -473,6 +479,7 @@ impl Writer {
             && self.file().is_ok()
         {
             let _ = self.tape.cut();
+            let _ = names::merge(&self.connection, &|| true);
         }
         self.clerk.finish();
         if self.poison.is_none() {

@@ -6,6 +6,7 @@
 use super::transact::file;
 use crate::entry::Owner;
 use crate::journal::sqlite::lately::Lately;
+use crate::journal::sqlite::names;
 use crate::journal::sqlite::stamp::Stamp;
 use rusqlite::{Connection, Error, Result};
 use std::fs::File;
@@ -60,7 +61,8 @@ impl Desk {
         if filed.is_err() && !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-        filed.and_then(|_| sync(&self.log))
+        filed.and_then(|_| sync(&self.log))?;
+        names::merge(&self.connection, &is_ours)
     }
 }
 

@@ -133,8 +133,8 @@ impl SqliteOptions {
 /// compared with it. The first to open a journal reads the log before SQLite does, as SQLite drops
 /// commits behind a flipped bit without a word, and compares the journal with the note in `-lock`, which
 /// shows a log that was removed and an old copy that was put back. Not noticed: an old copy of *all*
-/// files put back together; and beyond 4 MiB a flipped bit in an index over names, until
-/// [`check`](SqliteJournal::check) is run.
+/// files put back together; and beyond 4 MiB a flipped bit in the index over names of unsettled
+/// entries, until [`check`](SqliteJournal::check) is run.
 ///
 /// ```
 /// use samekey::journal::{Journal, SqliteJournal};

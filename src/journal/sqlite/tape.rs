@@ -103,11 +103,11 @@ impl Tape {
     /// The end of the last round that was filed, if it seems that nothing came after it, whoever wrote it.
     pub(super) fn all_filed(&self) -> io::Result<Option<Place>> {
         let (mut head, mut first) = ([0; BLOCK], [0; HEAD]);
-        read_at(&self.file, 0, &mut head)?;
+        files::read_at(&self.file, 0, &mut head)?;
         let Some(filed) = head_of(&head) else {
             return Ok(None);
         };
-        read_at(&self.file, start_of(filed.round + 1), &mut first)?;
+        files::read_at(&self.file, start_of(filed.round + 1), &mut first)?;
         let newer = word(&first, 0) == MAGIC && word(&first, 1) > filed.round;
         Ok((!newer).then_some(filed))
     }
@@ -303,22 +303,6 @@ fn checksum(blocks: &[u8]) -> u64 {
     add(&blocks[..SUM]);
     add(&blocks[HEAD..]);
     sum
-}
-
-/// Reads from `at`, as much as there is.
-fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
-    use io::{Read, Seek};
-    file.seek(io::SeekFrom::Start(at))?;
-    let mut read = 0;
-    while read < into.len() {
-        match file.read(&mut into[read..]) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
 }
 
 #[cfg(test)]

@@ -44,8 +44,9 @@ const LINGER: Duration = Duration::from_micros(400);
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
 const QUICK: Duration = Duration::from_micros(500);
-/// Up to how many operations under way a write is done on the caller's own thread.
+/// Up to how many operations under way a write is done on the caller's own thread, with a sync and without.
 const FEW: usize = 1;
+const SOME: usize = 16;
 /// Pages in the log before they are copied into the journal.
 const CHECKPOINT: i64 = 3000;
 /// How many pages may have been written before the log's length is looked at again.
@@ -142,11 +143,12 @@ impl Writer {
     /// Whether a job that came now would have the writer, the journal and the disk for itself, and
     /// would not hold its caller's thread up for long.
     fn would_be_alone(&mut self, job: &Job) -> bool {
-        let short = match job {
-            Job::Begin(..) | Job::Record(..) => self.quick || job.sync() == Sync::None,
-            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
+        let most = match job {
+            Job::Begin(..) | Job::Record(..) if job.sync() == Sync::None => SOME,
+            Job::Begin(..) | Job::Record(..) if self.quick => FEW,
+            _ => return false,
         };
-        if !short || self.driven.len() > FEW || self.poison.is_some() {
+        if self.driven.len() > most || self.poison.is_some() {
             return false;
         }
         self.turn = self.gate.try_enter();

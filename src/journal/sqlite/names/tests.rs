@@ -179,8 +179,7 @@ fn what_stands_in_the_index_or_in_a_run_is_never_called_free() {
     let sql = "INSERT INTO entries VALUES (?1, ?2, 0, 0, 1, 0, 0, 0, '', x'00')";
     connection.execute(sql, (50, name(50))).unwrap();
     let mut names = known(&connection);
-    let free =
-        |names: &mut Names, slot| names.is_surely_free(&connection, &name(slot)).unwrap();
+    let free = |names: &mut Names, slot| names.is_surely_free(&connection, &name(slot)).unwrap();
     assert!((0..=50).all(|slot| !free(&mut names, slot)));
     assert!(free(&mut names, 51));
     // The control: who has not learnt of the runs would begin a settled action anew.

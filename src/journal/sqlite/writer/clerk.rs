@@ -172,6 +172,7 @@ fn run(desk: Desk) -> std::io::Result<Thread> {
     let handle = std::thread::Builder::new()
         .name("samekey-clerk".into())
         .spawn(move || {
+            stand_back();
             let mut is_full = true;
             for order in ordered {
                 let done = match order {
@@ -198,6 +199,13 @@ fn run(desk: Desk) -> std::io::Result<Thread> {
         done,
         handle,
     })
+}
+
+/// Whoever waits for the writer waits longer while the clerk has its core. Elsewhere a niceness is the whole
+/// process's, and not to be touched.
+fn stand_back() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
 }
 
 /// A failed sync is told as SQLite would tell it.

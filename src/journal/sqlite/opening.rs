@@ -62,7 +62,8 @@ pub(super) fn writer(
         lock: files::open_private(&files.lock)?,
         owner: proof.owner(),
     });
-    let tape = Tape::open(files)?;
+    let mut tape = Tape::open(files)?;
+    tape.suit(options.reserve);
     let watch = Watch::new(files.identity()?);
     let mut writer = Writer {
         files: files.clone(),

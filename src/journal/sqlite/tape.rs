@@ -31,8 +31,9 @@ const HEAD: usize = 80;
 /// Where the checksum stands in a head.
 const SUM: usize = HEAD - 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"smkytape");
-/// The most that a round may hold. The reserve must be enough to file two of them on a full disk.
-const HALF: u64 = 1 << 19;
+/// The most that a round may hold, and the least that it may if need be.
+const HALF: u64 = 1 << 21;
+const LEAST: u64 = 1 << 19;
 
 /// One thing that a piece holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,8 +62,9 @@ pub(super) struct Tape {
     /// The last piece that was written, and the number of the last that is surely on the disk.
     last: Place,
     synced: u64,
-    /// Where the next piece goes.
+    /// Where the next piece goes, and how long a round may get.
     tail: u64,
+    most: u64,
     /// The piece that is being put together.
     piece: Vec<u8>,
 }
@@ -78,6 +80,7 @@ impl Tape {
             last: Place::default(),
             synced: 0,
             tail: 0,
+            most: HALF,
             piece: Vec::new(),
         };
         let mut left = tape.left().map_err(failed)?;
@@ -151,13 +154,24 @@ impl Tape {
         (self.last.piece > self.filed.piece).then_some(self.last)
     }
 
-    /// Whether so many more bytes would make the round too long.
-    pub(super) fn is_full_with(&self, bytes: usize) -> bool {
-        self.length() + bytes as u64 + 2 * BLOCK as u64 > HALF
+    /// A reserve must be enough to file two rounds on a full disk.
+    pub(super) fn suit(&mut self, reserve: u64) {
+        if reserve > 0 {
+            self.most = (reserve / 2).clamp(LEAST, HALF);
+        }
     }
 
-    /// How long this round is.
-    pub(super) fn length(&self) -> u64 {
+    /// Whether so many more bytes would make the round too long.
+    pub(super) fn is_full_with(&self, bytes: usize) -> bool {
+        self.length() + bytes as u64 + 2 * BLOCK as u64 > self.most
+    }
+
+    /// Whether the round is long enough to be filed while there is room for what comes meanwhile.
+    pub(super) fn is_long(&self) -> bool {
+        self.length() >= self.most / 2
+    }
+
+    fn length(&self) -> u64 {
         self.tail - start_of(self.last.round)
     }
 

@@ -110,11 +110,9 @@ impl Left {
     fn find_pieces(&mut self, bytes: &[u8]) {
         let mut broken = false;
         for round in [self.filed.round + 1, self.filed.round + 2] {
-            let start = start_of(round) as usize;
-            let end = bytes.len().min(start + HALF as usize);
-            let half = bytes.get(..end).unwrap_or_default();
-            let mut at = start;
-            while let Some(rest) = half.get(at..).filter(|rest| rest.len() >= HEAD) {
+            // Wherever it stands: halves were shorter once.
+            let mut at = BLOCK;
+            while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEAD) {
                 let Some(piece) = Piece::of(rest).filter(|piece| piece.place.round == round) else {
                     at += BLOCK;
                     continue;

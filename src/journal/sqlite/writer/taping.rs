@@ -18,9 +18,8 @@ use std::sync::Arc;
 
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
-/// How many entries a round holds before it is filed, and how many bytes.
-const MANY: usize = 256;
-const LONG: u64 = 1 << 18;
+/// How many entries a round holds before it is filed.
+const MANY: usize = 1024;
 
 /// A round that is being filed.
 #[derive(Debug)]
@@ -166,7 +165,7 @@ impl Writer {
     /// Whether it is time to file what is on the tape.
     pub(super) fn wants_filing(&self) -> bool {
         let many = if planted::hurries() { 4 } else { MANY };
-        self.lately.lock().len() >= many || self.tape.length() >= LONG
+        self.lately.lock().len() >= many || self.tape.is_long()
     }
 
     /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody

@@ -329,7 +329,11 @@ impl Run<'_> {
 
     /// Changes whenever what a journal looks like may have changed.
     fn recipe(&self) -> String {
-        let files = ["src/journal/sqlite/schema.rs", "src/entry/codec.rs"];
+        let files = [
+            "src/journal/sqlite/schema.rs",
+            "src/journal/sqlite/names.rs",
+            "src/entry/codec.rs",
+        ];
         let mut digest: u64 = 0xcbf2_9ce4_8422_2325;
         for file in files {
             for byte in fs::read(self.asked.root.join(file)).unwrap_or_default() {

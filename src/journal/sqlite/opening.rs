@@ -2,7 +2,7 @@
 
 use super::files::{self, Files, Watch};
 use super::gate::Gate;
-use super::lately::Recently;
+use super::lately::{Lately, Recently};
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
 use super::schema::{self, Nature};
@@ -71,6 +71,7 @@ pub(super) fn writer(
         log,
         tape,
         lately: Recently::default(),
+        spare: Lately::default(),
         filing: None,
         held: Stamp::default(),
         turns: 0,

@@ -11,7 +11,7 @@ mod transact;
 
 use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
-use super::lately::Recently;
+use super::lately::{Lately, Recently};
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
 use super::rows::{self, NewRow, Stored};
@@ -61,6 +61,8 @@ pub(super) struct Writer {
     /// What was written lately, and what of it is not in the tables yet.
     pub(super) tape: Tape,
     pub(super) lately: Recently,
+    /// The memory of a round that is filed, for the next.
+    pub(super) spare: Lately,
     pub(super) filing: Option<Filing>,
     /// How far the journal has got, and for how many turns nobody else wrote.
     pub(super) held: Stamp,

@@ -10,7 +10,6 @@ use crate::journal::sqlite::statements::Statements;
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
 use crate::key::Key;
 use rusqlite::Connection;
-use std::sync::Arc;
 
 /// What a batch changed in the journal's own counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -133,7 +132,7 @@ fn begin(
     row: &NewRow,
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Begun>> {
-    if let Some(slot) = row.insert(statements, None, None)? {
+    if let Some(slot) = row.start().insert(statements, None, &row.now())? {
         let open = rows::is_unfinished(rows::state(row.phase));
         tally.moved(slot, false, open);
         tally.created += 1;
@@ -160,7 +159,7 @@ pub(super) fn taken_by(stored: Stored) -> Begun {
 
 fn record(
     statements: &mut Statements<'_>,
-    update: &Arc<Update>,
+    update: &Update,
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Receipt>> {
     let Some(before) = update.apply(statements)? else {

@@ -168,12 +168,15 @@ impl Lately {
         &self.bytes[from..to]
     }
 
-    fn add(&mut self, part: &[u8]) -> Span {
+    /// Adds parts to the bytes.
+    fn adding(&mut self) -> impl FnMut(&[u8]) -> Span {
         // Copied only if somebody reads it at this moment.
         let bytes = Arc::make_mut(&mut self.bytes);
-        let from = bytes.len();
-        bytes.extend_from_slice(part);
-        Span(from, bytes.len())
+        |part| {
+            let from = bytes.len();
+            bytes.extend_from_slice(part);
+            Span(from, bytes.len())
+        }
     }
 
     /// An entry of the tables, or one that began on the tape, as it is now.
@@ -202,20 +205,23 @@ impl Lately {
 
     pub(super) fn begin(&mut self, slot: i64, row: &NewRow) {
         self.names.insert(row.name, slot);
+        let mut add = self.adding();
         let recent = Recent {
-            key: self.add(row.key.as_str().as_bytes()),
-            start: Some(row.start().with(|part| self.add(part))),
-            now: row.now().with(|part| self.add(part)),
+            key: add(row.key.as_str().as_bytes()),
+            start: Some(row.start().with(&mut add)),
+            now: row.now().with(add),
         };
         self.replaced.push((slot, self.rows.insert(slot, recent)));
     }
 
     pub(super) fn record(&mut self, update: &Update) {
         let slot = update.slot;
+        let start = self.rows.get(&slot).and_then(|recent| recent.start);
+        let mut add = self.adding();
         let recent = Recent {
-            key: self.add(update.key.as_str().as_bytes()),
-            start: self.rows.get(&slot).and_then(|recent| recent.start),
-            now: update.now().with(|part| self.add(part)),
+            key: add(update.key.as_str().as_bytes()),
+            start,
+            now: update.now().with(add),
         };
         self.replaced.push((slot, self.rows.insert(slot, recent)));
     }

@@ -127,12 +127,12 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
 fn serve(writer: &mut Writer, queue: &Queue, jobs: &mut Vec<Job>) {
     let is_busy = writer.is_busy;
     while !jobs.is_empty() {
-        let rest = jobs.split_off(jobs.len().min(BATCH));
+        let mut rest = jobs.split_off(jobs.len().min(BATCH));
         // Whoever comes meanwhile must not overtake the rest.
         writer.is_busy = is_busy && rest.is_empty();
-        let mut batch = std::mem::replace(jobs, rest);
-        let count = writer.serve(&mut batch, queue);
+        let count = writer.serve(jobs, queue);
         queue.done(count);
+        jobs.append(&mut rest);
     }
 }
 
@@ -349,8 +349,8 @@ impl Writer {
         let under_way = self.driven.len();
         let mut come = syncs(batch);
         let mut left = LINGER;
+        let mut jobs = Vec::new();
         while come < worth_waiting_for(under_way) && !left.is_zero() {
-            let mut jobs = Vec::new();
             let ((), took) = timed(|| more.queue.take(few(under_way), left, &mut jobs));
             left = left.saturating_sub(took);
             if jobs.is_empty() {

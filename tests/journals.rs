@@ -208,9 +208,18 @@ async fn a_begin_dropped_with_its_answer_unread_is_let_go() {
 
 #[tokio::test]
 async fn a_journal_of_version_1_is_resumed() {
+    is_resumed("tests/fixtures/journal/v1.journal").await;
+}
+
+#[tokio::test]
+async fn a_journal_of_version_2_is_resumed() {
+    is_resumed("tests/fixtures/journal/v2.journal").await;
+}
+
+async fn is_resumed(fixture: &str) {
     let folder = folder();
     let path = folder.path().join("j");
-    std::fs::copy("tests/fixtures/journal/v1.journal", &path).unwrap();
+    std::fs::copy(fixture, &path).unwrap();
     files::set_mode(&path, 0o600);
     let journal = SqliteJournal::open(&path).unwrap();
     let mut entries = everything(&journal).await.unwrap();
@@ -235,6 +244,8 @@ async fn a_journal_of_version_1_is_resumed() {
     advance(&journal, &mut entries[1], Phase::Succeeded, Flush::Full).await;
     let gone = sample(journal.owner(), "ann", "forgotten", 0);
     assert!(matches!(journal.begin(gone).await, Ok(Begun::Tombstone(_))));
+    let paid = sample(journal.owner(), "ann", "paid", 0);
+    assert!(matches!(journal.begin(paid).await, Ok(Begun::Exists(_))));
     assert!(journal.check().await.unwrap().is_healthy());
 }
 
@@ -263,7 +274,7 @@ async fn make_the_fixture_of_the_current_version() {
         !folder.path().join("j-wal").exists(),
         "the log must be copied"
     );
-    std::fs::copy(&path, "tests/fixtures/journal/v1.journal").unwrap();
+    std::fs::copy(&path, "tests/fixtures/journal/v2.journal").unwrap();
 }
 
 #[tokio::test]

@@ -370,7 +370,7 @@ async fn what_killed_writers_left_behind_the_end_of_the_log_is_no_damage() {
             // Opened by SQLite alone, so that the log goes on where it stood.
             let plain = rusqlite::Connection::open(&path).unwrap();
             plain.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
-            let sql = "INSERT INTO entries SELECT slot + ?1, randomblob(16), state, revision,
+            let sql = "INSERT INTO entries SELECT slot + ?1, randomblob(16), 0, state, revision,
                 reference, begun, ended, scope, zeroblob(?2) FROM entries WHERE slot = 30";
             plain
                 .execute(sql, [extra as i64, 9_000 * extra as i64])

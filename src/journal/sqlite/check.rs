@@ -6,7 +6,7 @@ use super::rows::{self, Stored};
 use super::schema::Nature;
 use super::stamp::Stamp;
 use super::tape::Left;
-use super::{SqliteOptions, lately, opening, owners, schema};
+use super::{SqliteOptions, lately, names, opening, owners, schema};
 use crate::journal::{JournalError, JournalErrorKind as Kind, Liveness};
 use rusqlite::Connection;
 use std::fmt;
@@ -87,6 +87,7 @@ pub(super) fn check(
     }
     on_loss(&mut report, connection, files)?;
     on_entries(&mut report, connection)?;
+    on_names(&mut report, connection, files)?;
     let adds_up = rows::unfinished_add_up(connection)?;
     report.note(
         adds_up,
@@ -207,6 +208,27 @@ fn on_entries(report: &mut SqliteReport, connection: &Connection) -> rusqlite::R
         damaged == 0,
         format!("{whole} entries and {tombstones} tombstones are whole, {damaged} are damaged"),
     );
+    Ok(())
+}
+
+fn on_names(
+    report: &mut SqliteReport,
+    connection: &Connection,
+    files: &Files,
+) -> rusqlite::Result<()> {
+    // An older journal that is only looked at has none.
+    if schema::nature(&files.journal, connection).is_ok_and(|it| it < Nature::Journal(2)) {
+        return Ok(());
+    }
+    // Somebody may be merging them.
+    let snapshot = connection.unchecked_transaction()?;
+    match names::check(&snapshot) {
+        Ok(count) => report.note(
+            true,
+            format!("{count} names of settled entries lead to them"),
+        ),
+        Err(error) => report.note(false, format!("the names of settled entries: {error}")),
+    }
     Ok(())
 }
 

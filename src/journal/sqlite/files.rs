@@ -261,6 +261,32 @@ pub(super) fn write_at(mut file: &File, bytes: &[u8], at: u64) -> io::Result<()>
     file.write_all(bytes)
 }
 
+/// Reads from `at`, as much as there is.
+pub(super) fn read_at(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while read < into.len() {
+        match read_some(file, at + read as u64, &mut into[read..]) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
+#[cfg(unix)]
+fn read_some(file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, into, at)
+}
+
+#[cfg(not(unix))]
+fn read_some(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
+    use io::{Read, Seek};
+    file.seek(io::SeekFrom::Start(at))?;
+    file.read(into)
+}
+
 /// Makes a name in a folder durable.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     private::sync_folder(folder)

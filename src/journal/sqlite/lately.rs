@@ -2,6 +2,7 @@
 
 use super::faults;
 use super::files::{self, Files};
+use super::names::{Name, Named};
 use super::rows::{self, NewRow, Now, Start, Stored, Update};
 use super::stamp::Stamp;
 use super::statements::Statements;
@@ -32,7 +33,7 @@ impl Recently {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lately {
     rows: BTreeMap<i64, Recent>,
-    names: HashMap<[u8; 16], i64>,
+    names: HashMap<Name, i64>,
     /// What the entries are made of: a copy, as what a caller's thread took it should give back itself, and soon.
     bytes: Arc<Vec<u8>>,
     /// What the steps since the last piece replaced, so that they can be taken back, and how many bytes there were.
@@ -130,7 +131,7 @@ impl Lately {
     }
 
     /// Who has this name, if they began on the tape.
-    pub(super) fn holder(&self, name: &[u8; 16]) -> Option<Begun> {
+    pub(super) fn holder(&self, name: &Name) -> Option<Begun> {
         let begun_in = |lately: &Lately| {
             let slot = lately.names.get(name)?;
             // A name is taken even if nobody could read by whom.
@@ -263,12 +264,13 @@ impl Lately {
 
     /// Puts everything into the tables. What is there already stays as it is, if it is not older: it may have
     /// been filed before, by somebody who did not live to say so. `moved` hears of each that changed: its slot,
-    /// the state that it had and the one that it has.
+    /// the state that it had and the one that it has. Returns the names that are to be written into a run.
     pub(super) fn file(
         &self,
         statements: &mut Statements<'_>,
         moved: &mut dyn FnMut(i64, Option<i64>, i64),
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<Vec<Named>> {
+        let mut named = Vec::new();
         let newest = statements
             .connection
             .prepare_cached("SELECT ifnull(max(slot), 0) FROM entries")?
@@ -279,20 +281,34 @@ impl Lately {
             match recent.start {
                 Some(start) if *slot > newest || !now.is_filed(statements, *slot)? => {
                     let start = start.with(|span| self.part(span));
-                    if start.insert(statements, Some(*slot), &now)?.is_none() {
+                    let leaves = state == rows::SETTLED;
+                    if start
+                        .insert(statements, Some(*slot), &now, leaves)?
+                        .is_none()
+                    {
                         // Another entry has its name, which cannot be.
                         return Err(rows::contradicted());
                     }
+                    named.extend(leaves.then_some((start.name, *slot)));
                     moved(*slot, None, state);
                 }
                 _ => {
-                    if let Some(before) = now.supersede(statements, *slot)? {
+                    if let Some((before, name)) = now.supersede(statements, *slot)? {
+                        named.extend(name.map(|name| (name, *slot)));
                         moved(*slot, Some(before), state);
                     }
                 }
             }
         }
-        Ok(())
+        Ok(named)
+    }
+
+    /// The names of those that began here and are not settled: filed, they stand in the index.
+    pub(super) fn open_names(&self) -> impl Iterator<Item = Name> + '_ {
+        self.rows.values().filter_map(|recent| {
+            let open = !recent.now.phase.is_settled();
+            recent.start.filter(|_| open).map(|start| start.name)
+        })
     }
 
     /// Every entry on the tape as it is now, oldest first; half of one may be in the tables.

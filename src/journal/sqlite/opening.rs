@@ -3,6 +3,7 @@
 use super::files::{self, Files, Watch};
 use super::gate::Gate;
 use super::lately::{Lately, Recently};
+use super::names::Names;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
 use super::schema::{self, Nature};
@@ -61,7 +62,8 @@ pub(super) fn writer(
         lock: files::open_private(&files.lock)?,
         owner: proof.owner(),
     });
-    let tape = Tape::open(files)?;
+    let mut tape = Tape::open(files)?;
+    tape.suit(options.reserve);
     let watch = Watch::new(files.identity()?);
     let mut writer = Writer {
         files: files.clone(),
@@ -72,6 +74,7 @@ pub(super) fn writer(
         tape,
         lately: Recently::default(),
         spare: Lately::default(),
+        names: Names::default(),
         filing: None,
         held: Stamp::default(),
         turns: 0,

@@ -1,6 +1,7 @@
 //! Entries as rows. The row's columns only repeat what its two blobs say, so that they can be
 //! searched; on reading they are compared, and a row that contradicts itself is damaged.
 
+use super::names::{Name, Names};
 use super::statements::Statements;
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
@@ -50,7 +51,7 @@ pub(super) fn unsigned(number: i64) -> u64 {
 }
 
 /// The digest of what must be unique.
-pub(super) fn name_of(frozen: &Frozen) -> [u8; 16] {
+pub(super) fn name_of(frozen: &Frozen) -> Name {
     let mut hash = Sha256::new();
     for part in [frozen.scope.as_str().as_bytes(), frozen.intent.as_bytes()] {
         hash.update((part.len() as u64).to_le_bytes());
@@ -76,7 +77,7 @@ fn ended_of(progress: &Progress) -> i64 {
 /// The half of a row that is written once. `B` is its bytes, or where they are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start<B> {
-    pub(super) name: [u8; 16],
+    pub(super) name: Name,
     begun: i64,
     scope: B,
     pub(super) frozen: B,
@@ -120,7 +121,7 @@ impl<B> Now<B> {
 /// A row to insert, encoded by the caller so that the writer need not.
 #[derive(Debug)]
 pub(super) struct NewRow {
-    pub(super) name: [u8; 16],
+    pub(super) name: Name,
     pub(super) key: Key,
     pub(super) phase: Phase,
     pub(super) revision: u64,
@@ -175,28 +176,36 @@ impl NewRow {
         self.frozen.len().max(self.progress.len())
     }
 
-    /// Whether an entry in the tables has the name.
-    pub(super) fn is_taken(&self, statements: &mut Statements<'_>) -> Result<bool> {
-        statements.named()?.exists([self.name])
-    }
-
     /// Who has the name already.
-    pub(super) fn holder(&self, connection: &Connection) -> Result<Option<Stored>> {
-        connection
-            .prepare_cached(&format!("{WHOLE} WHERE name = ?1"))?
-            .query_row([self.name], Stored::read)
-            .optional()
+    pub(super) fn holder(
+        &self,
+        statements: &mut Statements<'_>,
+        names: &mut Names,
+    ) -> Result<Option<Stored>> {
+        let indexed = statements
+            .named()?
+            .query_row([self.name], |row| row.get(0))
+            .optional()?;
+        let slot = match indexed {
+            Some(slot) => Some(slot),
+            None => names.slot_of(statements.connection, &self.name)?,
+        };
+        match slot {
+            Some(slot) => load(statements.connection, unsigned(slot)),
+            None => Ok(None),
+        }
     }
 }
 
 impl Start<&[u8]> {
-    /// Inserts it as it is `now`, in the slot that it was given or in the next one, unless the name is taken.
-    /// Returns the slot.
+    /// Inserts it as it is `now`, in the slot that it was given or in the next one, unless the index has the name
+    /// already. Returns the slot. A name that `leaves` is written into a run, by the caller.
     pub(super) fn insert(
         &self,
         statements: &mut Statements<'_>,
         slot: Option<i64>,
         now: &Now<&[u8]>,
+        leaves: bool,
     ) -> Result<Option<i64>> {
         let inserted = statements.insert()?.execute(params![
             self.name,
@@ -208,6 +217,7 @@ impl Start<&[u8]> {
             ToSqlOutput::Borrowed(ValueRef::Text(self.scope)),
             now.progress,
             slot,
+            leaves,
         ])?;
         if inserted == 0 {
             return Ok(None);
@@ -349,25 +359,53 @@ impl Now<&[u8]> {
         Ok(())
     }
 
-    /// Writes it over whatever is older. Returns the state that this had, if there was something.
+    /// Writes it over whatever is older. Returns the state that this had, if there was something, and the name
+    /// if that leaves the index: the caller writes it into a run.
     pub(super) fn supersede(
         &self,
         statements: &mut Statements<'_>,
         slot: i64,
-    ) -> Result<Option<i64>> {
-        let found: Option<(i64, i64, i64)> = statements
+    ) -> Result<Option<(i64, Option<Name>)>> {
+        let found: Option<Superseded> = statements
             .look()?
-            .query_row([slot], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .query_row([slot], |row| {
+                Ok(Superseded {
+                    state: row.get(0)?,
+                    revision: row.get(1)?,
+                    reference: row.get(2)?,
+                    name: row.get(4)?,
+                    in_run: row.get(5)?,
+                })
+            })
             .optional()?;
-        match found {
-            Some((_, _, reference)) if reference != self.reference => Err(contradicted()),
-            Some((state, revision, _)) if revision < self.revision && state < TOMBSTONE => {
-                self.overwrite(statements.connection, slot)?;
-                Ok(Some(state))
-            }
-            _ => Ok(None),
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        if found.reference != self.reference {
+            return Err(contradicted());
         }
+        if found.revision >= self.revision || found.state >= TOMBSTONE {
+            return Ok(None);
+        }
+        self.overwrite(statements.connection, slot)?;
+        let leaves = state(self.phase) == SETTLED && !found.in_run;
+        if leaves {
+            statements
+                .connection
+                .prepare_cached("UPDATE entries SET in_run = 1 WHERE slot = ?1")?
+                .execute([slot])?;
+        }
+        Ok(Some((found.state, leaves.then_some(found.name))))
     }
+}
+
+/// What an update from the tape looks at.
+struct Superseded {
+    state: i64,
+    revision: i64,
+    reference: i64,
+    name: Name,
+    in_run: bool,
 }
 
 /// The tables hold another entry where the tape says that one is: they are not of one journal.

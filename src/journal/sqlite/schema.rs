@@ -43,6 +43,44 @@ pub(super) const MIGRATIONS: &[&str] = &["
         sum INTEGER NOT NULL
     ) STRICT;
     INSERT INTO meta VALUES (1, 0, 0, 0);
+", "
+    -- the names of settled entries leave the index: see names.rs
+    CREATE TABLE moved (
+        slot INTEGER PRIMARY KEY,
+        name BLOB NOT NULL,
+        -- whether the name stands in a run, and not in the index
+        in_run INTEGER NOT NULL,
+        state INTEGER NOT NULL,
+        revision INTEGER NOT NULL,
+        reference INTEGER NOT NULL,
+        begun INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        scope TEXT NOT NULL,
+        progress BLOB NOT NULL
+    ) STRICT;
+    INSERT INTO moved
+        SELECT slot, name, 0, state, revision, reference, begun, ended, scope, progress FROM entries;
+    DROP TABLE entries;
+    ALTER TABLE moved RENAME TO entries;
+    CREATE UNIQUE INDEX named ON entries (name) WHERE in_run = 0;
+    CREATE INDEX unfinished ON entries (slot) WHERE state < 2;
+    CREATE INDEX attention ON entries (slot) WHERE state = 2;
+    -- without row numbers: whoever audits the log takes those for slots
+    CREATE TABLE runs (
+        id INTEGER PRIMARY KEY,
+        count INTEGER NOT NULL,
+        -- the lowest and the highest slot that it leads to
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE names (
+        run INTEGER NOT NULL,
+        part INTEGER NOT NULL,
+        bytes BLOB NOT NULL,
+        PRIMARY KEY (run, part)
+    ) STRICT, WITHOUT ROWID;
+    -- how many names stand in runs
+    ALTER TABLE meta ADD COLUMN named INTEGER NOT NULL DEFAULT 0;
 "];
 
 /// SQLite before this one could lose a commit when the log was reset.
@@ -199,7 +237,7 @@ pub(super) fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<St
 }
 
 /// What a file turned out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum Nature {
     /// Nothing is in it yet.
     Blank,

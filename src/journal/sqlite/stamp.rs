@@ -9,7 +9,7 @@ use super::files;
 use super::tape::Left;
 use crate::entry::Owner;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 
 /// What the journal held when it last said so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,11 +26,9 @@ const FIELD: usize = 16;
 
 impl Stamp {
     /// Reads the note; a new or torn number counts for nothing.
-    pub(super) fn read(mut file: &File) -> io::Result<Stamp> {
-        let mut bytes = Vec::with_capacity(2 * FIELD);
-        file.seek(SeekFrom::Start(0))?;
-        file.take(2 * FIELD as u64).read_to_end(&mut bytes)?;
-        bytes.resize(2 * FIELD, 0);
+    pub(super) fn read(file: &File) -> io::Result<Stamp> {
+        let mut bytes = [0; 2 * FIELD];
+        files::read_at(file, 0, &mut bytes)?;
         let (slots, commits) = bytes.split_at(FIELD);
         Ok(Stamp {
             slots: parse(slots),
@@ -52,10 +50,9 @@ impl Stamp {
     }
 
     /// Who wrote last: while that is oneself, nothing has changed but by oneself.
-    pub(super) fn last_writer(mut file: &File) -> io::Result<Owner> {
+    pub(super) fn last_writer(file: &File) -> io::Result<Owner> {
         let mut bytes = [0; FIELD];
-        file.seek(SeekFrom::Start(2 * FIELD as u64))?;
-        match file.read(&mut bytes)? {
+        match files::read_at(file, 2 * FIELD as u64, &mut bytes)? {
             FIELD => Ok(Owner(u128::from_be_bytes(bytes))),
             _ => Ok(Owner::NONE),
         }
@@ -94,7 +91,7 @@ fn parse(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
+    use std::io::{Seek, SeekFrom, Write};
 
     #[test]
     fn a_note_is_read_back_and_a_torn_one_counts_for_nothing() {

@@ -24,14 +24,15 @@ impl<'c> Statements<'c> {
         }
     }
 
-    /// Inserts a row, unless its name is taken.
+    /// Inserts a row, unless its name stands in the index.
     pub(super) fn insert(&mut self) -> Result<&mut CachedStatement<'c>> {
         ready(
             &mut self.insert,
             self.connection,
             "INSERT INTO entries
-                 (name, state, revision, reference, begun, ended, scope, progress, slot)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (name) DO NOTHING",
+                 (name, state, revision, reference, begun, ended, scope, progress, slot, in_run)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (name) WHERE in_run = 0 DO NOTHING",
         )
     }
 
@@ -41,15 +42,15 @@ impl<'c> Statements<'c> {
         ready(&mut self.freeze, self.connection, sql)
     }
 
-    /// Whether a name is taken.
+    /// Who has a name, if it stands in the index.
     pub(super) fn named(&mut self) -> Result<&mut CachedStatement<'c>> {
-        let sql = "SELECT 1 FROM entries WHERE name = ?1";
+        let sql = "SELECT slot FROM entries INDEXED BY named WHERE name = ?1 AND in_run = 0";
         ready(&mut self.named, self.connection, sql)
     }
 
     /// What an update must fit.
     pub(super) fn look(&mut self) -> Result<&mut CachedStatement<'c>> {
-        let sql = "SELECT state, revision, reference, substr(progress, 1, 40)
+        let sql = "SELECT state, revision, reference, substr(progress, 1, 40), name, in_run
              FROM entries WHERE slot = ?1";
         ready(&mut self.look, self.connection, sql)
     }

@@ -31,8 +31,9 @@ const HEAD: usize = 80;
 /// Where the checksum stands in a head.
 const SUM: usize = HEAD - 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"smkytape");
-/// The most that a round may hold. The reserve must be enough to file two of them on a full disk.
-const HALF: u64 = 1 << 19;
+/// The most that a round may hold, and the least that it may if need be.
+const HALF: u64 = 1 << 21;
+const LEAST: u64 = 1 << 19;
 
 /// One thing that a piece holds.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,8 +62,9 @@ pub(super) struct Tape {
     /// The last piece that was written, and the number of the last that is surely on the disk.
     last: Place,
     synced: u64,
-    /// Where the next piece goes.
+    /// Where the next piece goes, and how long a round may get.
     tail: u64,
+    most: u64,
     /// The piece that is being put together.
     piece: Vec<u8>,
 }
@@ -78,6 +80,7 @@ impl Tape {
             last: Place::default(),
             synced: 0,
             tail: 0,
+            most: HALF,
             piece: Vec::new(),
         };
         let mut left = tape.left().map_err(failed)?;
@@ -103,11 +106,11 @@ impl Tape {
     /// The end of the last round that was filed, if it seems that nothing came after it, whoever wrote it.
     pub(super) fn all_filed(&self) -> io::Result<Option<Place>> {
         let (mut head, mut first) = ([0; BLOCK], [0; HEAD]);
-        read_at(&self.file, 0, &mut head)?;
+        files::read_at(&self.file, 0, &mut head)?;
         let Some(filed) = head_of(&head) else {
             return Ok(None);
         };
-        read_at(&self.file, start_of(filed.round + 1), &mut first)?;
+        files::read_at(&self.file, start_of(filed.round + 1), &mut first)?;
         let newer = word(&first, 0) == MAGIC && word(&first, 1) > filed.round;
         Ok((!newer).then_some(filed))
     }
@@ -151,13 +154,24 @@ impl Tape {
         (self.last.piece > self.filed.piece).then_some(self.last)
     }
 
-    /// Whether so many more bytes would make the round too long.
-    pub(super) fn is_full_with(&self, bytes: usize) -> bool {
-        self.length() + bytes as u64 + 2 * BLOCK as u64 > HALF
+    /// A reserve must be enough to file two rounds on a full disk.
+    pub(super) fn suit(&mut self, reserve: u64) {
+        if reserve > 0 {
+            self.most = (reserve / 2).clamp(LEAST, HALF);
+        }
     }
 
-    /// How long this round is.
-    pub(super) fn length(&self) -> u64 {
+    /// Whether so many more bytes would make the round too long.
+    pub(super) fn is_full_with(&self, bytes: usize) -> bool {
+        self.length() + bytes as u64 + 2 * BLOCK as u64 > self.most
+    }
+
+    /// Whether the round is long enough to be filed while there is room for what comes meanwhile.
+    pub(super) fn is_long(&self) -> bool {
+        self.length() >= self.most / 2
+    }
+
+    fn length(&self) -> u64 {
         self.tail - start_of(self.last.round)
     }
 
@@ -303,22 +317,6 @@ fn checksum(blocks: &[u8]) -> u64 {
     add(&blocks[..SUM]);
     add(&blocks[HEAD..]);
     sum
-}
-
-/// Reads from `at`, as much as there is.
-fn read_at(mut file: &File, at: u64, into: &mut [u8]) -> io::Result<usize> {
-    use io::{Read, Seek};
-    file.seek(io::SeekFrom::Start(at))?;
-    let mut read = 0;
-    while read < into.len() {
-        match file.read(&mut into[read..]) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
 }
 
 #[cfg(test)]

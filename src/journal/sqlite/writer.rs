@@ -12,10 +12,12 @@ mod transact;
 use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
 use super::lately::{Lately, Recently};
+use super::names::{self, Names};
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
 use super::rows::{self, NewRow, Stored};
 use super::stamp::Stamp;
+use super::statements::Statements;
 use super::tape::Tape;
 use super::{faults, schema};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
@@ -42,8 +44,9 @@ const LINGER: Duration = Duration::from_micros(400);
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
 const QUICK: Duration = Duration::from_micros(500);
-/// Up to how many operations under way a write is done on the caller's own thread.
+/// Up to how many operations under way a write is done on the caller's own thread, with a sync and without.
 const FEW: usize = 1;
+const SOME: usize = 16;
 /// Pages in the log before they are copied into the journal.
 const CHECKPOINT: i64 = 3000;
 /// How many pages may have been written before the log's length is looked at again.
@@ -63,6 +66,8 @@ pub(super) struct Writer {
     pub(super) lately: Recently,
     /// The memory of a round that is filed, for the next.
     pub(super) spare: Lately,
+    /// Which names are taken in the tables.
+    pub(super) names: Names,
     pub(super) filing: Option<Filing>,
     /// How far the journal has got, and for how many turns nobody else wrote.
     pub(super) held: Stamp,
@@ -140,11 +145,12 @@ impl Writer {
     /// Whether a job that came now would have the writer, the journal and the disk for itself, and
     /// would not hold its caller's thread up for long.
     fn would_be_alone(&mut self, job: &Job) -> bool {
-        let short = match job {
-            Job::Begin(..) | Job::Record(..) => self.quick || job.sync() == Sync::None,
-            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
+        let most = match job {
+            Job::Begin(..) | Job::Record(..) if job.sync() == Sync::None => SOME,
+            Job::Begin(..) | Job::Record(..) if self.quick => FEW,
+            _ => return false,
         };
-        if !short || self.driven.len() > FEW || self.poison.is_some() {
+        if self.driven.len() > most || self.poison.is_some() {
             return false;
         }
         self.turn = self.gate.try_enter();
@@ -263,7 +269,8 @@ impl Writer {
         if let Some(begun) = self.lately.lock().holder(&row.name) {
             return Ok(begun);
         }
-        match row.holder(&self.connection) {
+        let mut statements = Statements::new(&self.connection);
+        match row.holder(&mut statements, &mut self.names) {
             Ok(Some(Stored::Entry(entry))) => {
                 let entry = self.lately.lock().updated(*entry);
                 Ok(Begun::Exists(Box::new(entry)))
@@ -391,9 +398,10 @@ impl Writer {
             self.on_tape(synced)?;
         }
         let done = press(&self.connection, &mut self.full, full)
-            .and_then(|()| transact(&self.connection, batch, full));
+            .and_then(|()| transact(&self.connection, batch, &mut self.names, full));
         match done {
             Ok(tally) => {
+                self.names.forget_index();
                 self.unseen_pages += 4 + 2 * i64::from(tally.written);
                 self.log_is_behind = !full;
                 self.held.slots = self.held.slots.max(tally.last_slot);
@@ -475,6 +483,7 @@ impl Writer {
             && self.file().is_ok()
         {
             let _ = self.tape.cut();
+            let _ = names::merge(&self.connection, &|| true);
         }
         self.clerk.finish();
         if self.poison.is_none() {

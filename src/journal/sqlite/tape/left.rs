@@ -1,8 +1,6 @@
 //! What is found on a tape: by who takes over, by who only reads, and by who checks it.
 
-use super::{
-    BLOCK, HALF, HEAD, MAGIC, Place, SUM, Step, checksum, head_of, read_at, start_of, word,
-};
+use super::{BLOCK, HALF, HEAD, MAGIC, Place, SUM, Step, checksum, head_of, start_of, word};
 use crate::journal::sqlite::files::{self, Files};
 use crate::journal::sqlite::stamp::Stamp;
 use std::fs::File;
@@ -51,7 +49,7 @@ impl Left {
             }
             let file = File::open(&files.tape)?;
             let mut head = [0; BLOCK];
-            read_at(&file, 0, &mut head)?;
+            files::read_at(&file, 0, &mut head)?;
             if head_of(&head).is_none_or(|filed| filed == left.filed) {
                 return Ok(left);
             }
@@ -80,7 +78,7 @@ impl Left {
     pub(super) fn read(file: &File) -> io::Result<Left> {
         let length = file.metadata()?.len().min(start_of(1) + HALF);
         let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
-        let read = read_at(file, 0, &mut bytes)?;
+        let read = files::read_at(file, 0, &mut bytes)?;
         bytes.truncate(read);
         Ok(Left::in_bytes(bytes))
     }
@@ -112,11 +110,9 @@ impl Left {
     fn find_pieces(&mut self, bytes: &[u8]) {
         let mut broken = false;
         for round in [self.filed.round + 1, self.filed.round + 2] {
-            let start = start_of(round) as usize;
-            let end = bytes.len().min(start + HALF as usize);
-            let half = bytes.get(..end).unwrap_or_default();
-            let mut at = start;
-            while let Some(rest) = half.get(at..).filter(|rest| rest.len() >= HEAD) {
+            // Wherever it stands: halves were shorter once.
+            let mut at = BLOCK;
+            while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= HEAD) {
                 let Some(piece) = Piece::of(rest).filter(|piece| piece.place.round == round) else {
                     at += BLOCK;
                     continue;

@@ -458,3 +458,32 @@ fn a_head_of_zeros_before_pieces_is_damage() {
     assert!(Left::in_bytes(bytes).is_damaged);
     assert!(Left::in_bytes(vec![0; 4 * BLOCK]).is_blank);
 }
+
+#[test]
+fn a_tape_with_shorter_halves_is_read_like_any_other() {
+    let (scene, texts) = three_rounds();
+    assert_eq!(said(&scene.left()), texts);
+    let mut bytes = scene.bytes();
+    let second = bytes.split_off(BLOCK + HALF as usize);
+    bytes.truncate(BLOCK + LEAST as usize);
+    bytes.extend(second);
+    let left = Left::in_bytes(bytes);
+    assert!(!left.is_damaged);
+    assert_eq!(said(&left), texts);
+}
+
+#[test]
+fn a_round_is_never_longer_than_the_reserve_can_file_twice() {
+    let mut scene = Scene::new();
+    for (reserve, most) in [
+        (0, HALF),
+        (1 << 20, 1 << 19),
+        (3 << 20, 3 << 19),
+        (1 << 30, HALF),
+    ] {
+        scene.tape.most = HALF;
+        scene.tape.suit(reserve);
+        let room = most as usize - 2 * BLOCK;
+        assert!(!scene.tape.is_full_with(room) && scene.tape.is_full_with(room + 1));
+    }
+}

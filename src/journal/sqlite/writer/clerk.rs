@@ -6,6 +6,7 @@
 use super::transact::file;
 use crate::entry::Owner;
 use crate::journal::sqlite::lately::Lately;
+use crate::journal::sqlite::names;
 use crate::journal::sqlite::stamp::Stamp;
 use rusqlite::{Connection, Error, Result};
 use std::fs::File;
@@ -58,7 +59,8 @@ impl Desk {
         if filed.is_err() && !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
-        filed.and_then(|_| sync(&self.log))
+        filed.and_then(|_| sync(&self.log))?;
+        names::merge(&self.connection, &is_ours)
     }
 }
 
@@ -161,6 +163,7 @@ fn run(desk: Desk) -> std::io::Result<Thread> {
     let handle = std::thread::Builder::new()
         .name("samekey-clerk".into())
         .spawn(move || {
+            stand_back();
             let mut is_full = true;
             for order in ordered {
                 let done = match order {
@@ -183,6 +186,13 @@ fn run(desk: Desk) -> std::io::Result<Thread> {
         done,
         handle,
     })
+}
+
+/// Whoever waits for the writer waits longer while the clerk has its core. Elsewhere a niceness is the whole
+/// process's, and not to be touched.
+fn stand_back() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, 10);
 }
 
 /// A failed sync is told as SQLite would tell it.

@@ -5,6 +5,7 @@ use super::transact::{Tally, file};
 use super::{Job, LOOK_AFTER, Writer, faults};
 use crate::entry::{Grade, Owner, Receipt};
 use crate::journal::sqlite::lately::Lately;
+use crate::journal::sqlite::names::Names;
 use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
 use crate::journal::sqlite::stamp::Stamp;
 use crate::journal::sqlite::statements::Statements;
@@ -12,14 +13,13 @@ use crate::journal::sqlite::tape::{self, Place, Step};
 use crate::journal::sqlite::{opening, writer::Outcome};
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind};
 use crate::planted;
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::sync::Arc;
 
 /// After so many turns without anybody else's in between, the tape is used.
 const ALONE: u32 = 3;
-/// How many entries a round holds before it is filed, and how many bytes.
-const MANY: usize = 256;
-const LONG: u64 = 1 << 18;
+/// How many entries a round holds before it is filed.
+const MANY: usize = 1024;
 
 /// A round that is being filed.
 #[derive(Debug)]
@@ -56,6 +56,7 @@ impl Writer {
         }
         *self.lately.lock() = Lately::default();
         self.filing = None;
+        self.names.forget_index();
         // Before the tape is begun anew: whoever wrote it must not go on where it stopped, even if we do not
         // get to the end of this.
         self.note_last_writer(Owner::NONE)?;
@@ -81,6 +82,8 @@ impl Writer {
         if !self.held.covers(noted) {
             return Err(tape::damage(&self.files));
         }
+        let known = learn_names(&self.connection, &mut self.names);
+        known.map_err(|error| faults::sqlite(&self.files.journal, error))?;
         self.turns = 0;
         self.note_last_writer(self.proof.owner())
     }
@@ -98,7 +101,10 @@ impl Writer {
                     let noted = self.tape.file_to(filing.end);
                     self.on_tape(noted)?;
                 }
-                let filed = self.lately.lock().older.take();
+                let filed = self.lately.lock().older.clone();
+                // Before the round is let go of, where they would be found else.
+                self.know_names_of(filed.as_deref())?;
+                self.lately.lock().older = None;
                 // Somebody who reads may still have it.
                 let filed = filed.and_then(Arc::into_inner);
                 self.spare = filed.map(Lately::emptied).unwrap_or_default();
@@ -162,7 +168,7 @@ impl Writer {
     /// Whether it is time to file what is on the tape.
     pub(super) fn wants_filing(&self) -> bool {
         let many = if planted::hurries() { 4 } else { MANY };
-        self.lately.lock().len() >= many || self.tape.length() >= LONG
+        self.lately.lock().len() >= many || self.tape.is_long()
     }
 
     /// Puts what is on the tape into the tables, on the disk, and starts the tape anew. The turn is ours, and nobody
@@ -199,6 +205,15 @@ impl Writer {
         let synced = self.log.sync_data();
         self.on_tape(synced)?;
         self.log_is_behind = false;
+        self.know_names_of(Some(lately))
+    }
+
+    /// Learns the names of a round that is in the tables now.
+    fn know_names_of(&mut self, filed: Option<&Lately>) -> Result<(), JournalError> {
+        let known = self.names.refresh(&self.connection);
+        known.map_err(|error| self.failed(error))?;
+        self.names
+            .indexed(filed.into_iter().flat_map(Lately::open_names));
         Ok(())
     }
 
@@ -257,6 +272,7 @@ impl Writer {
             connection,
             tape,
             files,
+            names,
             ..
         } = self;
         let fault = |error| faults::sqlite(&files.journal, error);
@@ -264,7 +280,7 @@ impl Writer {
         for job in batch {
             match job {
                 Job::Begin(row, waiter) => {
-                    let holder = holder(lately, &mut tables, row).map_err(fault)?;
+                    let holder = holder(lately, names, &mut tables, row).map_err(fault)?;
                     let answer = holder.unwrap_or_else(|| {
                         held.slots += 1;
                         let slot = rows::signed(held.slots);
@@ -308,6 +324,14 @@ impl Writer {
     }
 }
 
+/// Learns which names are taken, with the tables for ourselves: whoever wrote before us may still have a clerk at
+/// work, who then finds that it is not their turn any more.
+fn learn_names(connection: &Connection, names: &mut Names) -> rusqlite::Result<()> {
+    let alone = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    names.refresh(&alone)?;
+    alone.commit()
+}
+
 /// One look at the tables for a whole batch, if anybody needs one.
 struct Tables<'c> {
     statements: Statements<'c>,
@@ -349,17 +373,17 @@ impl<'c> Tables<'c> {
 /// Who has the name of a new entry already, on the tape or in the tables.
 fn holder(
     lately: &Lately,
+    names: &mut Names,
     tables: &mut Tables<'_>,
     row: &NewRow,
 ) -> rusqlite::Result<Option<Outcome<Begun>>> {
     if let Some(begun) = lately.holder(&row.name) {
         return Ok(Some(Ok(begun)));
     }
-    let statements = tables.look()?;
-    if !row.is_taken(statements)? {
+    if names.is_surely_free(tables.statements.connection, &row.name)? {
         return Ok(None);
     }
-    let stored = row.holder(statements.connection)?;
+    let stored = row.holder(tables.look()?, names)?;
     Ok(stored.map(|stored| {
         Ok(match stored {
             Stored::Entry(entry) => Begun::Exists(Box::new(lately.updated(*entry))),

@@ -4,6 +4,7 @@ use super::taping::{receipt, recorded};
 use super::{Job, Outcome};
 use crate::entry::Receipt;
 use crate::journal::sqlite::lately::Lately;
+use crate::journal::sqlite::names::{self, Names};
 use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
 use crate::journal::sqlite::stamp::Stamp;
 use crate::journal::sqlite::statements::Statements;
@@ -72,11 +73,12 @@ pub(super) fn file(
         return Err(rusqlite::Error::SqliteFailure(code, None));
     }
     let mut statements = Statements::new(connection);
-    lately.file(&mut statements, &mut |slot, before, after| {
+    let named = lately.file(&mut statements, &mut |slot, before, after| {
         let before = before.is_some_and(rows::is_unfinished);
         tally.moved(slot, before, rows::is_unfinished(after));
     })?;
     drop(statements);
+    names::add(connection, named)?;
     let known = commits(connection)?;
     let more = rows::signed(held.commits).saturating_sub(known).max(0);
     tally.write(connection, more)?;
@@ -94,6 +96,7 @@ fn commits(connection: &Connection) -> rusqlite::Result<i64> {
 pub(super) fn transact(
     connection: &Connection,
     batch: &mut [Job],
+    names: &mut Names,
     full: bool,
 ) -> rusqlite::Result<Tally> {
     let mut tally = Tally::default();
@@ -102,7 +105,7 @@ pub(super) fn transact(
     for job in batch {
         match job {
             Job::Begin(row, waiter) => {
-                waiter.answer = Some(begin(&mut statements, row, &mut tally)?);
+                waiter.answer = Some(begin(&mut statements, names, row, &mut tally)?);
             }
             Job::Record(update, _, waiter) => {
                 waiter.answer = Some(record(&mut statements, update, &mut tally)?);
@@ -129,10 +132,13 @@ pub(super) fn transact(
 
 fn begin(
     statements: &mut Statements<'_>,
+    names: &mut Names,
     row: &NewRow,
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Begun>> {
-    if let Some(slot) = row.start().insert(statements, None, &row.now())? {
+    if names.slot_of(statements.connection, &row.name)?.is_none()
+        && let Some(slot) = row.start().insert(statements, None, &row.now(), false)?
+    {
         let open = rows::is_unfinished(rows::state(row.phase));
         tally.moved(slot, false, open);
         tally.created += 1;
@@ -140,7 +146,7 @@ fn begin(
         let receipt = receipt(row, rows::unsigned(slot));
         return Ok(Ok(Begun::Created(receipt)));
     }
-    let holder = row.holder(statements.connection)?.map(taken_by);
+    let holder = row.holder(statements, names)?.map(taken_by);
     Ok(holder.ok_or_else(|| {
         JournalError::new(
             Kind::Corrupt,
@@ -220,6 +226,9 @@ fn reap(
             }
             _ => {}
         }
+    }
+    if reaped.tombstones > 0 {
+        names::drop_stale(connection)?;
     }
     tally.written += reaped.entries + reaped.tombstones;
     Ok(reaped)

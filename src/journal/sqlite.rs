@@ -410,7 +410,7 @@ impl Journal for SqliteJournal {
 
     fn begin(&self, entry: Entry) -> BoxFuture<'_, Result<Begun, JournalError>> {
         Box::pin(async move {
-            let row = Arc::new(NewRow::new(&entry));
+            let row = Box::new(NewRow::new(&entry));
             drop(entry);
             fits(row.bytes())?;
             let handed = self.write(|waiter| Job::Begin(row, waiter)).await?;
@@ -426,9 +426,10 @@ impl Journal for SqliteJournal {
             let flush = write.flush;
             let update = Update::new(write.slot, write.key, &write.expected, &write.progress);
             fits(update.bytes())?;
-            let update = Arc::new(update);
-            self.write(|waiter| Job::Record(update, flush, waiter))
-                .await
+            let update = Box::new(update);
+            let job = |waiter| Job::Record(update, flush, waiter);
+            let (receipt, _) = self.write(job).await?;
+            Ok(receipt)
         })
     }
 

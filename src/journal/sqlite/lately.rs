@@ -3,7 +3,7 @@
 use super::faults;
 use super::files::{self, Files};
 use super::names::{Name, Named};
-use super::rows::{self, NewRow, Stored, Update};
+use super::rows::{self, NewRow, Now, Start, Stored, Update};
 use super::stamp::Stamp;
 use super::statements::Statements;
 use super::tape::{self, Left, Step};
@@ -34,30 +34,26 @@ impl Recently {
 pub(super) struct Lately {
     rows: BTreeMap<i64, Recent>,
     names: HashMap<Name, i64>,
+    /// What the entries are made of: a copy, as what a caller's thread took it should give back itself, and soon.
+    bytes: Arc<Vec<u8>>,
+    /// What the steps since the last piece replaced, so that they can be taken back, and how many bytes there were.
+    replaced: Vec<(i64, Option<Recent>)>,
+    kept: usize,
     /// The round before, while it is being filed.
     pub(super) older: Option<Arc<Lately>>,
 }
 
-/// One entry: as it began, if it did so on the tape, and what became of it since.
-#[derive(Clone, Debug, Default)]
+/// From where to where, in the bytes of a round.
+#[derive(Clone, Copy, Debug)]
+struct Span(usize, usize);
+
+/// One entry: as it began, if it did so on the tape, and as it is now.
+#[derive(Clone, Copy, Debug)]
 struct Recent {
-    begun: Option<Arc<NewRow>>,
-    latest: Option<Arc<Update>>,
+    key: Span,
+    start: Option<Start<Span>>,
+    now: Now<Span>,
 }
-
-impl Recent {
-    fn progress(&self) -> Option<(i64, &[u8])> {
-        match (&self.latest, &self.begun) {
-            (Some(update), _) => Some((update.revision(), &update.progress)),
-            (None, Some(row)) => Some((rows::signed(row.revision), &row.progress)),
-            (None, None) => None,
-        }
-    }
-}
-
-/// What a step replaced, so that it can be taken back.
-#[derive(Debug)]
-pub(super) struct Undo(i64, Option<Recent>);
 
 /// What is on the tape for anybody to see: all of it is on the disk. `mine` is what this process has there.
 pub(super) fn seen(
@@ -98,6 +94,7 @@ impl Lately {
             let taken = lately.take(&step);
             taken.map_err(|error| JournalError::unreadable(rows::unsigned(slot), error))?;
         }
+        lately.keep();
         Ok(lately)
     }
 
@@ -110,7 +107,7 @@ impl Lately {
                     progress: Progress::decode(progress, &frozen.key)?,
                     frozen: Arc::new(frozen),
                 };
-                self.begin(*slot, &Arc::new(NewRow::new(&entry)));
+                self.begin(*slot, &NewRow::new(&entry));
             }
             Step::Record(slot, key, progress) => {
                 let key = Key::adopt(key).map_err(|_| DecodeError::Content("key"))?;
@@ -118,7 +115,7 @@ impl Lately {
                 let mut replaced = Expected::of(&progress);
                 replaced.revision = replaced.revision.saturating_sub(1);
                 let update = Update::new(rows::unsigned(*slot), key, &replaced, &progress);
-                self.record(&Arc::new(update));
+                self.record(&update);
             }
         }
         Ok(())
@@ -128,17 +125,21 @@ impl Lately {
         self.rows.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Who has this name, if they began on the tape.
     pub(super) fn holder(&self, name: &Name) -> Option<Begun> {
         let begun_in = |lately: &Lately| {
             let slot = lately.names.get(name)?;
-            let row = lately.rows.get(slot)?.begun.as_ref()?;
             // A name is taken even if nobody could read by whom.
-            Some(match row.entry(*slot) {
+            Some(match lately.begun(*slot)? {
                 Ok(entry) => Begun::Exists(Box::new(self.updated(entry))),
                 Err(error) => Begun::Damaged(Damaged {
                     slot: rows::unsigned(*slot),
-                    key: Some(row.key.clone()),
+                    key: lately.key_of(*slot),
                     error,
                 }),
             })
@@ -146,9 +147,37 @@ impl Lately {
         begun_in(self).or_else(|| self.older.as_deref().and_then(begun_in))
     }
 
-    fn begun(&self, slot: i64, row: &NewRow) -> Option<Entry> {
-        // Encoded by this process, or read and checked by it.
-        row.entry(slot).ok().map(|entry| self.updated(entry))
+    /// The entry in this slot as this round knows it, if it began there.
+    fn begun(&self, slot: i64) -> Option<Result<Entry, DecodeError>> {
+        let recent = self.rows.get(&slot)?;
+        let frozen = Frozen::decode(self.part(recent.start?.frozen));
+        Some(frozen.and_then(|frozen| {
+            Ok(Entry {
+                slot: rows::unsigned(slot),
+                progress: Progress::decode(self.part(recent.now.progress), &frozen.key)?,
+                frozen: Arc::new(frozen),
+            })
+        }))
+    }
+
+    fn key_of(&self, slot: i64) -> Option<Key> {
+        let key = self.part(self.rows.get(&slot)?.key);
+        Key::adopt(std::str::from_utf8(key).ok()?).ok()
+    }
+
+    fn part(&self, Span(from, to): Span) -> &[u8] {
+        &self.bytes[from..to]
+    }
+
+    /// Adds parts to the bytes.
+    fn adding(&mut self) -> impl FnMut(&[u8]) -> Span {
+        // Copied only if somebody reads it at this moment.
+        let bytes = Arc::make_mut(&mut self.bytes);
+        |part| {
+            let from = bytes.len();
+            bytes.extend_from_slice(part);
+            Span(from, bytes.len())
+        }
     }
 
     /// An entry of the tables, or one that began on the tape, as it is now.
@@ -156,10 +185,10 @@ impl Lately {
         if let Some(older) = &self.older {
             entry = older.updated(entry);
         }
-        let recent = self.rows.get(&rows::signed(entry.slot));
         // Encoded by this process, or read and checked by it.
-        if let Some(update) = recent.and_then(|recent| recent.latest.as_ref())
-            && let Ok(progress) = Progress::decode(&update.progress, entry.key())
+        if let Some(recent) = self.rows.get(&rows::signed(entry.slot))
+            && recent.now.revision > rows::signed(entry.progress.revision)
+            && let Ok(progress) = Progress::decode(self.part(recent.now.progress), entry.key())
         {
             entry.progress = progress;
         }
@@ -171,46 +200,66 @@ impl Lately {
         let Some(recent) = self.rows.get(&update.slot) else {
             return self.older.as_ref()?.fits(update);
         };
-        let (revision, progress) = recent.progress()?;
-        let key = match (&recent.latest, &recent.begun) {
-            (Some(latest), _) => latest.key == update.key,
-            (None, Some(row)) => row.key == update.key,
-            (None, None) => false,
-        };
-        Some(key && update.follows(revision, progress))
+        let is_same = self.part(recent.key) == update.key.as_str().as_bytes();
+        Some(is_same && update.follows(recent.now.revision, self.part(recent.now.progress)))
     }
 
-    pub(super) fn begin(&mut self, slot: i64, row: &Arc<NewRow>) -> Undo {
+    pub(super) fn begin(&mut self, slot: i64, row: &NewRow) {
         self.names.insert(row.name, slot);
+        let mut add = self.adding();
         let recent = Recent {
-            begun: Some(Arc::clone(row)),
-            latest: None,
+            key: add(row.key.as_str().as_bytes()),
+            start: Some(row.start().with(&mut add)),
+            now: row.now().with(add),
         };
-        Undo(slot, self.rows.insert(slot, recent))
+        self.replaced.push((slot, self.rows.insert(slot, recent)));
     }
 
-    pub(super) fn record(&mut self, update: &Arc<Update>) -> Undo {
-        let recent = self.rows.get(&update.slot).cloned();
-        let undo = Undo(update.slot, recent.clone());
-        let mut recent = recent.unwrap_or_default();
-        recent.latest = Some(Arc::clone(update));
-        self.rows.insert(update.slot, recent);
-        undo
+    pub(super) fn record(&mut self, update: &Update) {
+        let slot = update.slot;
+        let start = self.rows.get(&slot).and_then(|recent| recent.start);
+        let mut add = self.adding();
+        let recent = Recent {
+            key: add(update.key.as_str().as_bytes()),
+            start,
+            now: update.now().with(add),
+        };
+        self.replaced.push((slot, self.rows.insert(slot, recent)));
+    }
+
+    /// What was added is written, and stays.
+    pub(super) fn keep(&mut self) {
+        self.replaced.clear();
+        self.kept = self.bytes.len();
     }
 
     /// Takes back what could not be written, the last first.
-    pub(super) fn undo(&mut self, done: Vec<Undo>) {
-        for Undo(slot, before) in done.into_iter().rev() {
+    pub(super) fn undo(&mut self) {
+        while let Some((slot, before)) = self.replaced.pop() {
             let after = match before {
                 Some(before) => self.rows.insert(slot, before),
                 None => self.rows.remove(&slot),
             };
-            if let Some(row) = after.and_then(|recent| recent.begun)
+            if let Some(start) = after.and_then(|recent| recent.start)
                 && !self.rows.contains_key(&slot)
             {
-                self.names.remove(&row.name);
+                self.names.remove(&start.name);
             }
         }
+        Arc::make_mut(&mut self.bytes).truncate(self.kept);
+    }
+
+    /// With nothing in it, to be filled again: its memory need not be taken anew, page by page.
+    pub(super) fn emptied(mut self) -> Lately {
+        match Arc::get_mut(&mut self.bytes) {
+            Some(bytes) => bytes.clear(),
+            None => self.bytes = Arc::default(),
+        }
+        self.rows.clear();
+        self.names.clear();
+        self.keep();
+        self.older = None;
+        self
     }
 
     /// Puts everything into the tables. What is there already stays as it is, if it is not older: it may have
@@ -227,27 +276,26 @@ impl Lately {
             .prepare_cached("SELECT ifnull(max(slot), 0) FROM entries")?
             .query_row([], |row| row.get::<_, i64>(0))?;
         for (slot, recent) in &self.rows {
-            let latest = recent.latest.as_deref();
-            match &recent.begun {
-                Some(row) if *slot > newest || !row.is_filed(statements, *slot)? => {
-                    let state = rows::state(latest.map_or(row.phase, |update| update.phase));
+            let now = recent.now.with(|span| self.part(span));
+            let state = rows::state(now.phase);
+            match recent.start {
+                Some(start) if *slot > newest || !now.is_filed(statements, *slot)? => {
+                    let start = start.with(|span| self.part(span));
                     let leaves = state == rows::SETTLED;
-                    if row
-                        .insert(statements, Some(*slot), latest, leaves)?
+                    if start
+                        .insert(statements, Some(*slot), &now, leaves)?
                         .is_none()
                     {
                         // Another entry has its name, which cannot be.
                         return Err(rows::contradicted());
                     }
-                    named.extend(leaves.then_some((row.name, *slot)));
+                    named.extend(leaves.then_some((start.name, *slot)));
                     moved(*slot, None, state);
                 }
                 _ => {
-                    if let Some(update) = latest
-                        && let Some((before, name)) = update.supersede(statements)?
-                    {
+                    if let Some((before, name)) = now.supersede(statements, *slot)? {
                         named.extend(name.map(|name| (name, *slot)));
-                        moved(*slot, Some(before), rows::state(update.phase));
+                        moved(*slot, Some(before), state);
                     }
                 }
             }
@@ -258,10 +306,8 @@ impl Lately {
     /// The names of those that began here and are not settled: filed, they stand in the index.
     pub(super) fn open_names(&self) -> impl Iterator<Item = Name> + '_ {
         self.rows.values().filter_map(|recent| {
-            let row = recent.begun.as_ref()?;
-            let latest = recent.latest.as_ref();
-            let phase = latest.map_or(row.phase, |update| update.phase);
-            (!phase.is_settled()).then_some(row.name)
+            let open = !recent.now.phase.is_settled();
+            recent.start.filter(|_| open).map(|start| start.name)
         })
     }
 
@@ -274,23 +320,20 @@ impl Lately {
         // What goes on here has begun there, or is told anew here.
         entries.retain(|entry| !self.rows.contains_key(&rows::signed(entry.slot)));
         for (slot, recent) in &self.rows {
-            let begun = recent
-                .begun
-                .as_ref()
-                .or_else(|| self.older.as_ref()?.rows.get(slot)?.begun.as_ref());
-            let entry = match (begun, rows::load(connection, rows::unsigned(*slot))?) {
+            let entry = match rows::load(connection, rows::unsigned(*slot))? {
                 // Filed since: the tables may know more.
-                (_, Some(Stored::Entry(entry))) => {
-                    let known = entry.progress.revision;
-                    let newer = recent
-                        .progress()
-                        .is_some_and(|(it, _)| it > rows::signed(known));
-                    newer.then(|| self.updated(*entry))
+                Some(Stored::Entry(entry)) => {
+                    let known = rows::signed(entry.progress.revision);
+                    (recent.now.revision > known).then_some(*entry)
                 }
-                (Some(row), None) => self.begun(*slot, row),
-                _ => None,
+                // Encoded by this process, or read and checked by it.
+                None => self
+                    .begun(*slot)
+                    .or_else(|| self.older.as_ref()?.begun(*slot))
+                    .and_then(Result::ok),
+                Some(_) => None,
             };
-            entries.extend(entry);
+            entries.extend(entry.map(|entry| self.updated(entry)));
         }
         entries.sort_by_key(|entry| entry.slot);
         Ok(entries)

@@ -2,7 +2,7 @@
 
 use super::files::{self, Files, Watch};
 use super::gate::Gate;
-use super::lately::Recently;
+use super::lately::{Lately, Recently};
 use super::names::Names;
 use super::owners::{self, Proof};
 use super::reserve::Reserve;
@@ -73,6 +73,7 @@ pub(super) fn writer(
         log,
         tape,
         lately: Recently::default(),
+        spare: Lately::default(),
         names: Names::default(),
         filing: None,
         held: Stamp::default(),

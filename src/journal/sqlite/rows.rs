@@ -9,6 +9,7 @@ use crate::journal::{Damaged, Expected, Listing, Query, Retention, Select, Tombs
 use crate::key::{Key, Reference};
 use crate::message::Headers;
 use crate::retry::classify::Complete;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, OptionalExtension, Result, Row, ffi, params};
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
@@ -73,6 +74,50 @@ fn ended_of(progress: &Progress) -> i64 {
     }
 }
 
+/// The half of a row that is written once. `B` is its bytes, or where they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start<B> {
+    pub(super) name: Name,
+    begun: i64,
+    scope: B,
+    pub(super) frozen: B,
+}
+
+impl<B> Start<B> {
+    /// The same with its bytes held in another way.
+    pub(super) fn with<C>(self, mut hold: impl FnMut(B) -> C) -> Start<C> {
+        Start {
+            name: self.name,
+            begun: self.begun,
+            scope: hold(self.scope),
+            frozen: hold(self.frozen),
+        }
+    }
+}
+
+/// The half that is written again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now<B> {
+    pub(super) phase: Phase,
+    pub(super) revision: i64,
+    reference: i64,
+    ended: i64,
+    pub(super) progress: B,
+}
+
+impl<B> Now<B> {
+    /// The same with its bytes held in another way.
+    pub(super) fn with<C>(self, hold: impl FnOnce(B) -> C) -> Now<C> {
+        Now {
+            phase: self.phase,
+            revision: self.revision,
+            reference: self.reference,
+            ended: self.ended,
+            progress: hold(self.progress),
+        }
+    }
+}
+
 /// A row to insert, encoded by the caller so that the writer need not.
 #[derive(Debug)]
 pub(super) struct NewRow {
@@ -107,73 +152,28 @@ impl NewRow {
         }
     }
 
-    /// The entry that it is, in this slot.
-    pub(super) fn entry(&self, slot: i64) -> Result<Entry, DecodeError> {
-        Ok(Entry {
-            slot: unsigned(slot),
-            frozen: Arc::new(Frozen::decode(&self.frozen)?),
-            progress: Progress::decode(&self.progress, &self.key)?,
-        })
+    pub(super) fn start(&self) -> Start<&[u8]> {
+        Start {
+            name: self.name,
+            begun: self.begun,
+            scope: self.scope.as_str().as_bytes(),
+            frozen: &self.frozen,
+        }
+    }
+
+    pub(super) fn now(&self) -> Now<&[u8]> {
+        Now {
+            phase: self.phase,
+            revision: signed(self.revision),
+            reference: self.reference,
+            ended: self.ended,
+            progress: &self.progress,
+        }
     }
 
     /// The larger of its two parts.
     pub(super) fn bytes(&self) -> usize {
         self.frozen.len().max(self.progress.len())
-    }
-
-    /// Inserts it as `latest` left it, in the slot that it was given or in the next one, unless the index has the
-    /// name already. Returns the slot. A name that `leaves` is written into a run, by the caller.
-    pub(super) fn insert(
-        &self,
-        statements: &mut Statements<'_>,
-        slot: Option<i64>,
-        latest: Option<&Update>,
-        leaves: bool,
-    ) -> Result<Option<i64>> {
-        let (phase, revision, ended, bytes) = match latest {
-            Some(update) => (
-                update.phase,
-                update.revision(),
-                update.ended,
-                &update.progress,
-            ),
-            None => (
-                self.phase,
-                signed(self.revision),
-                self.ended,
-                &self.progress,
-            ),
-        };
-        let inserted = statements.insert()?.execute(params![
-            self.name,
-            state(phase),
-            revision,
-            self.reference,
-            self.begun,
-            ended,
-            self.scope.as_str(),
-            bytes,
-            slot,
-            leaves,
-        ])?;
-        if inserted == 0 {
-            return Ok(None);
-        }
-        let slot = statements.connection.last_insert_rowid();
-        statements.freeze()?.execute(params![slot, self.frozen])?;
-        Ok(Some(slot))
-    }
-
-    /// Whether it is in the tables, in this slot.
-    pub(super) fn is_filed(&self, statements: &mut Statements<'_>, slot: i64) -> Result<bool> {
-        let found: Option<i64> = statements
-            .look()?
-            .query_row([slot], |row| row.get(2))
-            .optional()?;
-        match found {
-            Some(reference) if reference != self.reference => Err(contradicted()),
-            found => Ok(found.is_some()),
-        }
     }
 
     /// Who has the name already.
@@ -194,6 +194,37 @@ impl NewRow {
             Some(slot) => load(statements.connection, unsigned(slot)),
             None => Ok(None),
         }
+    }
+}
+
+impl Start<&[u8]> {
+    /// Inserts it as it is `now`, in the slot that it was given or in the next one, unless the index has the name
+    /// already. Returns the slot. A name that `leaves` is written into a run, by the caller.
+    pub(super) fn insert(
+        &self,
+        statements: &mut Statements<'_>,
+        slot: Option<i64>,
+        now: &Now<&[u8]>,
+        leaves: bool,
+    ) -> Result<Option<i64>> {
+        let inserted = statements.insert()?.execute(params![
+            self.name,
+            state(now.phase),
+            now.revision,
+            now.reference,
+            self.begun,
+            now.ended,
+            ToSqlOutput::Borrowed(ValueRef::Text(self.scope)),
+            now.progress,
+            slot,
+            leaves,
+        ])?;
+        if inserted == 0 {
+            return Ok(None);
+        }
+        let slot = statements.connection.last_insert_rowid();
+        statements.freeze()?.execute(params![slot, self.frozen])?;
+        Ok(Some(slot))
     }
 }
 
@@ -224,6 +255,16 @@ impl Update {
             ended: ended_of(progress),
             progress: progress.encode(&key),
             key,
+        }
+    }
+
+    pub(super) fn now(&self) -> Now<&[u8]> {
+        Now {
+            phase: self.phase,
+            revision: self.revision(),
+            reference: self.reference,
+            ended: self.ended,
+            progress: &self.progress,
         }
     }
 
@@ -282,22 +323,36 @@ impl Update {
     fn apply_to_closed(&self, statements: &mut Statements<'_>) -> Result<Option<i64>> {
         let before = self.fits(statements)?;
         if before.is_some() {
-            self.overwrite(statements.connection)?;
+            self.now().overwrite(statements.connection, self.slot)?;
         }
         Ok(before)
     }
+}
+
+impl Now<&[u8]> {
+    /// Whether its entry is in the tables, in this slot.
+    pub(super) fn is_filed(&self, statements: &mut Statements<'_>, slot: i64) -> Result<bool> {
+        let found: Option<i64> = statements
+            .look()?
+            .query_row([slot], |row| row.get(2))
+            .optional()?;
+        match found {
+            Some(reference) if reference != self.reference => Err(contradicted()),
+            found => Ok(found.is_some()),
+        }
+    }
 
     /// Writes it without another look.
-    fn overwrite(&self, connection: &Connection) -> Result<()> {
+    fn overwrite(&self, connection: &Connection, slot: i64) -> Result<()> {
         connection
             .prepare_cached(
                 "UPDATE entries SET state = ?2, revision = ?3, ended = ?4, progress = ?5
                  WHERE slot = ?1",
             )?
             .execute(params![
-                self.slot,
+                slot,
                 state(self.phase),
-                self.revision(),
+                self.revision,
                 self.ended,
                 self.progress,
             ])?;
@@ -309,10 +364,11 @@ impl Update {
     pub(super) fn supersede(
         &self,
         statements: &mut Statements<'_>,
+        slot: i64,
     ) -> Result<Option<(i64, Option<Name>)>> {
         let found: Option<Superseded> = statements
             .look()?
-            .query_row([self.slot], |row| {
+            .query_row([slot], |row| {
                 Ok(Superseded {
                     state: row.get(0)?,
                     revision: row.get(1)?,
@@ -328,16 +384,16 @@ impl Update {
         if found.reference != self.reference {
             return Err(contradicted());
         }
-        if found.revision >= self.revision() || found.state >= TOMBSTONE {
+        if found.revision >= self.revision || found.state >= TOMBSTONE {
             return Ok(None);
         }
-        self.overwrite(statements.connection)?;
+        self.overwrite(statements.connection, slot)?;
         let leaves = state(self.phase) == SETTLED && !found.in_run;
         if leaves {
             statements
                 .connection
                 .prepare_cached("UPDATE entries SET in_run = 1 WHERE slot = ?1")?
-                .execute([self.slot])?;
+                .execute([slot])?;
         }
         Ok(Some((found.state, leaves.then_some(found.name))))
     }

@@ -11,7 +11,7 @@ mod transact;
 
 use super::files::{Files, Watch};
 use super::gate::{Gate, Turn};
-use super::lately::Recently;
+use super::lately::{Lately, Recently};
 use super::names::{self, Names};
 use super::owners::{BEAT, Proof};
 use super::reserve::Reserve;
@@ -64,6 +64,8 @@ pub(super) struct Writer {
     /// What was written lately, and what of it is not in the tables yet.
     pub(super) tape: Tape,
     pub(super) lately: Recently,
+    /// The memory of a round that is filed, for the next.
+    pub(super) spare: Lately,
     /// Which names are taken in the tables.
     pub(super) names: Names,
     pub(super) filing: Option<Filing>,
@@ -130,12 +132,12 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
 fn serve(writer: &mut Writer, queue: &Queue, jobs: &mut Vec<Job>) {
     let is_busy = writer.is_busy;
     while !jobs.is_empty() {
-        let rest = jobs.split_off(jobs.len().min(BATCH));
+        let mut rest = jobs.split_off(jobs.len().min(BATCH));
         // Whoever comes meanwhile must not overtake the rest.
         writer.is_busy = is_busy && rest.is_empty();
-        let mut batch = std::mem::replace(jobs, rest);
-        let count = writer.serve(&mut batch, queue);
+        let count = writer.serve(jobs, queue);
         queue.done(count);
+        jobs.append(&mut rest);
     }
 }
 
@@ -354,8 +356,8 @@ impl Writer {
         let under_way = self.driven.len();
         let mut come = syncs(batch);
         let mut left = LINGER;
+        let mut jobs = Vec::new();
         while come < worth_waiting_for(under_way) && !left.is_zero() {
-            let mut jobs = Vec::new();
             let ((), took) = timed(|| more.queue.take(few(under_way), left, &mut jobs));
             left = left.saturating_sub(took);
             if jobs.is_empty() {

@@ -156,15 +156,14 @@ fn entry_in(slot: u64, intent: &str) -> Entry {
 }
 
 /// The next progress of an entry, which becomes it.
-fn update(entry: &mut Entry, phase: Phase) -> Arc<Update> {
+fn update(entry: &mut Entry, phase: Phase) -> Update {
     let write = step(entry, phase);
     entry.progress = write.progress.clone();
-    let update = Update::new(entry.slot, write.key, &write.expected, &write.progress);
-    Arc::new(update)
+    Update::new(entry.slot, write.key, &write.expected, &write.progress)
 }
 
-fn row(entry: &Entry) -> Arc<NewRow> {
-    Arc::new(NewRow::new(entry))
+fn row(entry: &Entry) -> NewRow {
+    NewRow::new(entry)
 }
 
 /// What is written while this round is being filed.
@@ -277,14 +276,13 @@ fn what_could_not_be_written_is_taken_back_as_if_it_had_never_been() {
     let before = kept.clone();
     let new = entry_in(2, "new");
     let mut begun = new.clone();
-    let done = vec![
-        lately.record(&update(&mut kept, Phase::Sending)),
-        lately.begin(2, &row(&new)),
-        lately.record(&update(&mut begun, Phase::Sending)),
-        lately.record(&update(&mut kept, Phase::Succeeded)),
-    ];
+    lately.keep();
+    lately.record(&update(&mut kept, Phase::Sending));
+    lately.begin(2, &row(&new));
+    lately.record(&update(&mut begun, Phase::Sending));
+    lately.record(&update(&mut kept, Phase::Succeeded));
     assert_eq!(lately.len(), 2);
-    lately.undo(done);
+    lately.undo();
     assert_eq!(lately.len(), 1);
     assert!(lately.holder(&rows::name_of(&new.frozen)).is_none());
     let held = lately.holder(&rows::name_of(&before.frozen));
@@ -323,4 +321,41 @@ fn entries_are_shown_once_and_as_they_are_now_wherever_their_halves_lie() {
     };
     let listing = rows::list(&connection, &settled, &shown).unwrap();
     assert_eq!(listing.entries, known[2..3]);
+}
+
+#[test]
+fn what_a_reader_took_along_stays_as_it_was_while_the_round_goes_on_and_is_used_again() {
+    let (_folder, connection) = tables();
+    let mut entry = entry_in(1, "a");
+    let mut lately = Lately::default();
+    lately.begin(1, &row(&entry));
+    lately.keep();
+    let (taken, before) = (lately.clone(), [entry.clone()]);
+    lately.record(&update(&mut entry, Phase::Sending));
+    lately.undo();
+    assert_eq!(lately.entries(&connection).unwrap(), before);
+    let mut lately = lately.emptied();
+    assert_eq!(lately.len(), 0);
+    assert!(lately.holder(&rows::name_of(&entry.frozen)).is_none());
+    let next = entry_in(2, "b");
+    lately.begin(2, &row(&next));
+    assert_eq!(taken.entries(&connection).unwrap(), before);
+    assert_eq!(lately.entries(&connection).unwrap(), [next]);
+}
+
+#[test]
+fn steps_that_are_taken_back_time_and_again_leave_no_bytes_behind() {
+    let mut entry = entry_in(1, "a");
+    let mut lately = Lately::default();
+    lately.begin(1, &row(&entry));
+    lately.keep();
+    let step = update(&mut entry, Phase::Sending);
+    let size = lately.size();
+    for _ in 0..3 {
+        lately.record(&step);
+        assert!(lately.size() > size);
+        lately.undo();
+        assert_eq!(lately.size(), size);
+    }
+    assert_eq!(lately.fits(&step), Some(true));
 }

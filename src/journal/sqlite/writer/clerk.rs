@@ -21,8 +21,6 @@ pub(super) enum Order {
     File(Arc<Lately>, Stamp),
     /// Copy the log.
     Copy,
-    /// Let go of a round that is filed: giving back its memory takes a while too.
-    ClearAway(Arc<Lately>),
 }
 
 /// What came of it.
@@ -99,13 +97,6 @@ impl Clerk {
         self.is_busy
     }
 
-    /// Has the memory of a round given back.
-    pub(super) fn clear_away(&self, filed: Option<Arc<Lately>>) {
-        if let (Some(filed), Some(thread)) = (filed, &self.thread) {
-            let _ = thread.orders.send(Order::ClearAway(filed));
-        }
-    }
-
     /// What is done and nobody has heard of yet.
     pub(super) fn take_done(&mut self) -> Option<Done> {
         self.look(false);
@@ -176,10 +167,6 @@ fn run(desk: Desk) -> std::io::Result<Thread> {
             let mut is_full = true;
             for order in ordered {
                 let done = match order {
-                    Order::ClearAway(filed) => {
-                        drop(filed);
-                        continue;
-                    }
                     Order::Copy => {
                         let copied = super::checkpoint(&desk.connection, "PASSIVE");
                         Done::Copied(copied.map(drop))

@@ -6,7 +6,6 @@ use crate::journal::sqlite::rows::{NewRow, Update};
 use crate::journal::{Begun, JournalError, Reaped, Retention};
 use crate::key::Key;
 use crate::machine::release;
-use std::sync::Arc;
 use tokio::sync::oneshot;
 
 pub(in super::super) type Outcome<T> = Result<T, JournalError>;
@@ -53,7 +52,7 @@ pub(in super::super) enum Sync {
 #[derive(Debug)]
 pub(in super::super) struct Handed {
     begun: Option<Begun>,
-    row: Arc<NewRow>,
+    row: Box<NewRow>,
     back: Queue,
 }
 
@@ -75,16 +74,20 @@ impl Drop for Handed {
             // Closed meanwhile, its owner is dead, and others may take it all the same.
             let _ = self
                 .back
-                .send(Job::Record(Arc::new(update), Flush::Normal, nobody));
+                .send(Job::Record(Box::new(update), Flush::Normal, nobody));
         }
     }
 }
 
+/// The answer to a record, and what was to be recorded: whoever made it gives its memory back, as the allocator
+/// has to lock for anybody else.
+pub(in super::super) type Recorded = (Receipt, Box<Update>);
+
 /// What the writer is asked to do.
 #[derive(Debug)]
 pub(in super::super) enum Job {
-    Begin(Arc<NewRow>, Waiter<Begun, Handed>),
-    Record(Arc<Update>, Flush, Waiter<Receipt>),
+    Begin(Box<NewRow>, Waiter<Begun, Handed>),
+    Record(Box<Update>, Flush, Waiter<Receipt, Recorded>),
     Forget(u64, Key, Waiter<()>),
     Reap(Vec<u64>, Retention, Waiter<Reaped>),
     /// See whether the log or the tape has grown long.
@@ -101,12 +104,15 @@ impl Job {
         }
     }
 
-    /// Tells whoever waits for no sync.
+    /// Tells whoever waits for no sync. Nothing is left to do then.
     pub(super) fn tell_early(&mut self) {
-        match self {
-            Job::Record(_, Flush::Normal, waiter) => waiter.tell(|answer| answer),
-            Job::Reap(_, _, waiter) => waiter.tell(|answer| answer),
-            _ => {}
+        if self.sync() > Sync::None {
+            return;
+        }
+        match std::mem::replace(self, Job::Look) {
+            Job::Record(update, _, mut waiter) => waiter.tell(|receipt| (receipt, update)),
+            Job::Reap(_, _, mut waiter) => waiter.tell(|answer| answer),
+            other => *self = other,
         }
     }
 
@@ -117,7 +123,7 @@ impl Job {
                 row,
                 back: back.clone(),
             }),
-            Job::Record(_, _, mut waiter) => waiter.tell(|answer| answer),
+            Job::Record(update, _, mut waiter) => waiter.tell(|receipt| (receipt, update)),
             Job::Forget(_, _, mut waiter) => waiter.tell(|answer| answer),
             Job::Reap(_, _, mut waiter) => waiter.tell(|answer| answer),
             Job::Look | Job::Close => {}

@@ -4,7 +4,7 @@ use super::clerk::{Done, Order};
 use super::transact::{Tally, file};
 use super::{Job, LOOK_AFTER, Writer, faults};
 use crate::entry::{Grade, Owner, Receipt};
-use crate::journal::sqlite::lately::{Lately, Undo};
+use crate::journal::sqlite::lately::Lately;
 use crate::journal::sqlite::names::Names;
 use crate::journal::sqlite::rows::{self, NewRow, Stored, Update};
 use crate::journal::sqlite::stamp::Stamp;
@@ -105,7 +105,9 @@ impl Writer {
                 // Before the round is let go of, where they would be found else.
                 self.know_names_of(filed.as_deref())?;
                 self.lately.lock().older = None;
-                self.clerk.clear_away(filed);
+                // Somebody who reads may still have it.
+                let filed = filed.and_then(Arc::into_inner);
+                self.spare = filed.map(Lately::emptied).unwrap_or_default();
                 self.unseen_pages += LOOK_AFTER;
             }
             Some(Done::Copied(Ok(()))) | None => {}
@@ -136,7 +138,8 @@ impl Writer {
         if let Some(end) = self.on_tape(next)? {
             let held = self.held;
             let mut lately = self.lately.lock();
-            let round = Arc::new(std::mem::take(&mut *lately));
+            let next = std::mem::take(&mut self.spare);
+            let round = Arc::new(std::mem::replace(&mut *lately, next));
             lately.older = Some(Arc::clone(&round));
             drop(lately);
             self.filing = Some(Filing { end, held });
@@ -231,8 +234,7 @@ impl Writer {
         // Whoever reads sees nothing that is not in the file.
         let lately = self.lately.clone();
         let mut lately = lately.lock();
-        let mut done = Vec::new();
-        let gathered = self.gather(batch, &mut lately, (&mut held, &mut tally), &mut done);
+        let gathered = self.gather(batch, &mut lately, (&mut held, &mut tally));
         let written = gathered.and_then(|()| {
             if counts && tally.created == 0 && tally.written > 0 {
                 held.commits += 1;
@@ -245,7 +247,7 @@ impl Writer {
             written.map_err(|error| faults::system("write", &self.files.tape, error))
         });
         if let Err(error) = written {
-            lately.undo(done);
+            lately.undo();
             drop(lately);
             self.roll_back();
             return Err(match error.kind() {
@@ -253,6 +255,7 @@ impl Writer {
                 _ => self.poisoned_by(error),
             });
         }
+        lately.keep();
         tally.last_slot = held.slots;
         self.held = held;
         Ok(tally)
@@ -264,7 +267,6 @@ impl Writer {
         batch: &mut [Job],
         lately: &mut Lately,
         (held, tally): (&mut Stamp, &mut Tally),
-        done: &mut Vec<Undo>,
     ) -> Result<(), JournalError> {
         let Writer {
             connection,
@@ -283,7 +285,7 @@ impl Writer {
                         held.slots += 1;
                         let slot = rows::signed(held.slots);
                         tape.push(&Step::Begin(slot, &row.frozen, &row.progress));
-                        done.push(lately.begin(slot, row));
+                        lately.begin(slot, row);
                         tally.created += 1;
                         tally.written += 1;
                         Ok(Begun::Created(receipt(row, held.slots)))
@@ -301,7 +303,7 @@ impl Writer {
                     let answer = if fits {
                         let key = update.key.as_str();
                         tape.push(&Step::Record(update.slot, key, &update.progress));
-                        done.push(lately.record(update));
+                        lately.record(update);
                         tally.written += 1;
                         Ok(recorded(update))
                     } else {
@@ -394,7 +396,7 @@ pub(super) fn receipt(row: &NewRow, slot: u64) -> Receipt {
     Receipt::new(row.key.clone(), slot, row.revision, Grade::Device)
 }
 
-pub(super) fn recorded(update: &Arc<Update>) -> Receipt {
+pub(super) fn recorded(update: &Update) -> Receipt {
     let (key, slot) = (update.key.clone(), rows::unsigned(update.slot));
     Receipt::new(key, slot, rows::unsigned(update.revision()), Grade::Device)
 }

@@ -5,7 +5,6 @@ use crate::journal::sqlite::rows::Update;
 use crate::journal::{Journal, SqliteJournal};
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -46,15 +45,15 @@ type Answer<R> = oneshot::Receiver<Outcome<R>>;
 fn begin(journal: &SqliteJournal, intent: &str) -> (Job, Answer<jobs::Handed>) {
     let row = NewRow::new(&sample(journal.owner(), "ann", intent, 0));
     let (waiter, answer) = Waiter::new();
-    (Job::Begin(Arc::new(row), waiter), answer)
+    (Job::Begin(Box::new(row), waiter), answer)
 }
 
-fn record(entry: &mut Entry, phase: Phase, flush: Flush) -> (Job, Answer<crate::entry::Receipt>) {
+fn record(entry: &mut Entry, phase: Phase, flush: Flush) -> (Job, Answer<jobs::Recorded>) {
     let write = step(entry, phase);
     entry.progress = write.progress.clone();
     let update = Update::new(write.slot, write.key, &write.expected, &write.progress);
     let (waiter, answer) = Waiter::new();
-    (Job::Record(Arc::new(update), flush, waiter), answer)
+    (Job::Record(Box::new(update), flush, waiter), answer)
 }
 
 fn told<R>(mut answer: Answer<R>) -> bool {

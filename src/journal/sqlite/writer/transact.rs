@@ -11,7 +11,6 @@ use crate::journal::sqlite::statements::Statements;
 use crate::journal::{Begun, JournalError, JournalErrorKind as Kind, Reaped, Retention, Tombstone};
 use crate::key::Key;
 use rusqlite::Connection;
-use std::sync::Arc;
 
 /// What a batch changed in the journal's own counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,7 +137,7 @@ fn begin(
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Begun>> {
     if names.slot_of(statements.connection, &row.name)?.is_none()
-        && let Some(slot) = row.insert(statements, None, None, false)?
+        && let Some(slot) = row.start().insert(statements, None, &row.now(), false)?
     {
         let open = rows::is_unfinished(rows::state(row.phase));
         tally.moved(slot, false, open);
@@ -166,7 +165,7 @@ pub(super) fn taken_by(stored: Stored) -> Begun {
 
 fn record(
     statements: &mut Statements<'_>,
-    update: &Arc<Update>,
+    update: &Update,
     tally: &mut Tally,
 ) -> rusqlite::Result<Outcome<Receipt>> {
     let Some(before) = update.apply(statements)? else {

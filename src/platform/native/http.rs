@@ -265,7 +265,10 @@ fn request<'a>(
 
 /// The answer's header lines. Bytes that are no UTF-8 are replaced: none of them has a meaning here.
 fn readable(lines: &::http::HeaderMap) -> Headers {
-    let mut headers = Headers::new();
+    let bytes = lines
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len());
+    let mut headers = Headers::with_room(lines.len(), bytes.sum());
     for (name, value) in lines {
         // Nothing that came through the parser is refused; if it were, it would be no header.
         let _ = match str::from_utf8(value.as_bytes()) {

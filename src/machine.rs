@@ -96,9 +96,9 @@ use window::Window;
 const MAX_HOPS: u8 = 5;
 /// Answers above this size are handed out but not kept in the journal.
 const KEEP_ANSWERS_UP_TO: usize = 64 * 1024;
-/// Headers of an answer that the journal keeps. Cookies and the like stay out.
-const KEPT_ANSWER_HEADERS: &str = "content-type content-language date etag idempotent-replayed \
-    last-modified location request-id x-request-id";
+/// Headers of an answer that the journal keeps, the usual ones first. Cookies and the like stay out.
+const KEPT_ANSWER_HEADERS: &str = "content-type date location etag request-id x-request-id \
+    content-language idempotent-replayed last-modified";
 
 /// Drives one operation from its entry to an end. See the [module](self).
 #[derive(Debug)]

@@ -220,7 +220,8 @@ impl Headers {
         let Some(first) = self.iter().position(|(name, _)| !keep(name)) else {
             return self.clone();
         };
-        let mut kept = Lines::with_room(self.len(), 0);
+        let bytes = self.0.as_ref().map_or(0, |lines| lines.text.len());
+        let mut kept = Lines::with_room(self.len(), bytes);
         for (at, (name, value)) in self.iter().enumerate() {
             if at < first || (at > first && keep(name)) {
                 kept.push(name, value);

@@ -28,11 +28,7 @@ fn written(mut number: u64) -> String {
 
 /// A digit below 16 in lower case.
 pub(crate) fn hex(digit: u8) -> char {
-    char::from(if digit < 10 {
-        b'0' + digit
-    } else {
-        b'a' - 10 + digit
-    })
+    char::from(b"0123456789abcdef"[usize::from(digit & 15)])
 }
 
 /// A text in which each `%` stands for the next of the fillers.

@@ -25,10 +25,10 @@ impl Key {
     /// A UUIDv4 from 16 bytes of the operating system's randomness.
     #[must_use]
     pub fn from_random(bytes: [u8; 16]) -> Key {
-        let mut text = String::with_capacity(36);
+        let (mut text, mut end) = ([b'-'; 36], 0);
         for (at, byte) in bytes.into_iter().enumerate() {
             if matches!(at, 4 | 6 | 8 | 10) {
-                text.push('-');
+                end += 1;
             }
             // The version, and the variant of the versions there are.
             let byte = match at {
@@ -36,10 +36,12 @@ impl Key {
                 8 => byte & 0x3f | 0x80,
                 _ => byte,
             };
-            text.push(hex(byte >> 4));
-            text.push(hex(byte & 15));
+            for digit in [byte >> 4, byte & 15] {
+                text[end] = hex(digit) as u8;
+                end += 1;
+            }
         }
-        Key(text.into())
+        Key(str::from_utf8(&text).unwrap_or_default().into())
     }
 
     /// Takes over a key that somebody else minted, byte for byte.

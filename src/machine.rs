@@ -85,7 +85,6 @@ use crate::retry::classify::{
     self, Action, Again, Applied, Complete, Context, Once, Reason, Replayed, Verdict,
 };
 use crate::retry::{Policy, backoff, retry_after};
-use crate::text::is_among;
 use crate::time::{Now, Timestamp};
 use permit::Order;
 use std::sync::Arc;
@@ -97,8 +96,17 @@ const MAX_HOPS: u8 = 5;
 /// Answers above this size are handed out but not kept in the journal.
 const KEEP_ANSWERS_UP_TO: usize = 64 * 1024;
 /// Headers of an answer that the journal keeps. Cookies and the like stay out.
-const KEPT_ANSWER_HEADERS: &str = " content-type content-language date etag idempotent-replayed \
-    last-modified location request-id x-request-id ";
+const KEPT_ANSWER_HEADERS: [&str; 9] = [
+    "content-language",
+    "content-type",
+    "date",
+    "etag",
+    "idempotent-replayed",
+    "last-modified",
+    "location",
+    "request-id",
+    "x-request-id",
+];
 
 /// Drives one operation from its entry to an end. See the [module](self).
 #[derive(Debug)]
@@ -407,9 +415,10 @@ impl Machine {
         let complete = &self.frozen.complete;
         let verdict = classify::completed(verdict, &response, complete, &context);
         // A login page cut short is no success either.
-        let page = classify::is_page(&response, &self.profile);
-        let settles = *complete == Complete::Status && !page;
-        if response.is_success() && matches!(response.content, Content::Lost) && settles {
+        if classify::is_success_without_body(&response)
+            && *complete == Complete::Status
+            && !classify::is_page(&response, &self.profile)
+        {
             self.run.lost_success = Some(response.clone());
         }
         let status = Some(response.status);
@@ -664,7 +673,7 @@ impl Machine {
             status: response.status,
             headers: response
                 .headers
-                .filtered(|name| is_among(KEPT_ANSWER_HEADERS, name)),
+                .filtered(|name| KEPT_ANSWER_HEADERS.contains(&name)),
             body: match &response.content {
                 Content::Whole(bytes) if bytes.len() > KEEP_ANSWERS_UP_TO => Kept::NotKept,
                 Content::Whole(bytes) => Kept::Plain(bytes.as_slice().into()),

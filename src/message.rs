@@ -82,18 +82,34 @@ impl fmt::Debug for InvalidMessage {
 /// Cheap to clone: an answer's lines go to the journal, to the caller and to the machine. `Debug` shows
 /// names only: values may be secrets.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Headers(Option<Arc<Vec<Line>>>);
+pub struct Headers(Option<Arc<Lines>>);
 
-/// Name and value in one piece: there are many of them.
-#[derive(Clone, PartialEq, Eq)]
-struct Line {
-    text: Box<str>,
-    name: usize,
+/// Names and values in one piece: there are many of them.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct Lines {
+    text: String,
+    /// How long each name is, and its value.
+    lengths: Vec<(usize, usize)>,
 }
 
-impl Line {
-    fn parts(&self) -> (&str, &str) {
-        self.text.split_at(self.name)
+impl Lines {
+    fn with_room(lines: usize, bytes: usize) -> Lines {
+        Lines {
+            text: String::with_capacity(bytes),
+            lengths: Vec::with_capacity(lines),
+        }
+    }
+
+    /// Adds a line, its name in lower case.
+    fn push(&mut self, name: &str, value: &str) {
+        let start = self.text.len();
+        self.text.reserve(name.len() + value.len());
+        self.text.push_str(name);
+        if let Some(name) = self.text.get_mut(start..) {
+            name.make_ascii_lowercase();
+        }
+        self.text.push_str(value);
+        self.lengths.push((name.len(), value.len()));
     }
 }
 
@@ -102,6 +118,12 @@ impl Headers {
     #[must_use]
     pub fn new() -> Self {
         Headers::default()
+    }
+
+    /// No headers yet, but room for so many, and so many bytes: a list that grows is copied each time.
+    #[cfg(feature = "native")]
+    pub(crate) fn with_room(lines: usize, bytes: usize) -> Headers {
+        Headers((lines > 0).then(|| Arc::new(Lines::with_room(lines, bytes))))
     }
 
     /// The one line `Authorization: Bearer TOKEN`.
@@ -138,13 +160,8 @@ impl Headers {
                 &[name],
             )));
         }
-        let mut text = [name, value.trim_ascii()].concat().into_boxed_str();
-        let name = name.len();
-        if let Some(name) = text.get_mut(..name) {
-            name.make_ascii_lowercase();
-        }
         let lines = Arc::make_mut(self.0.get_or_insert_default());
-        lines.push(Line { text, name });
+        lines.push(name, value.trim_ascii());
         Ok(())
     }
 
@@ -168,23 +185,28 @@ impl Headers {
 
     /// All lines.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.lines().iter().map(Line::parts)
+        let (mut rest, lengths) = match &self.0 {
+            Some(lines) => (&*lines.text, &*lines.lengths),
+            None => ("", &[][..]),
+        };
+        lengths.iter().map(move |&(name, value)| {
+            let (name, after) = rest.split_at(name);
+            let (value, after) = after.split_at(value);
+            rest = after;
+            (name, value)
+        })
     }
 
     /// How many lines there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lines().len()
-    }
-
-    fn lines(&self) -> &[Line] {
-        self.0.as_deref().map_or(&[], Vec::as_slice)
+        self.0.as_ref().map_or(0, |lines| lines.lengths.len())
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.lines().is_empty()
+        self.len() == 0
     }
 
     /// Only the lines whose name passes.
@@ -195,17 +217,18 @@ impl Headers {
 
     /// Once, whoever chooses.
     fn chosen(&self, keep: &dyn Fn(&str) -> bool) -> Headers {
-        if self.iter().all(|(name, _)| keep(name)) {
+        let Some(first) = self.iter().position(|(name, _)| !keep(name)) else {
             return self.clone();
-        }
-        let mut kept = Vec::new();
-        for line in self.lines() {
-            if keep(line.parts().0) {
-                kept.push(line.clone());
+        };
+        let bytes = self.0.as_ref().map_or(0, |lines| lines.text.len());
+        let mut kept = Lines::with_room(self.len(), bytes);
+        for (at, (name, value)) in self.iter().enumerate() {
+            if at < first || (at > first && keep(name)) {
+                kept.push(name, value);
             }
         }
         // None at all is one and the same, however it came about.
-        Headers(Some(Arc::new(kept)).filter(|kept| !kept.is_empty()))
+        Headers(Some(Arc::new(kept)).filter(|kept| !kept.lengths.is_empty()))
     }
 }
 

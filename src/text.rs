@@ -28,11 +28,7 @@ fn written(mut number: u64) -> String {
 
 /// A digit below 16 in lower case.
 pub(crate) fn hex(digit: u8) -> char {
-    char::from(if digit < 10 {
-        b'0' + digit
-    } else {
-        b'a' - 10 + digit
-    })
+    char::from(b"0123456789abcdef"[usize::from(digit & 15)])
 }
 
 /// A text in which each `%` stands for the next of the fillers.
@@ -78,9 +74,9 @@ pub(crate) fn place_in(bytes: &[u8], part: &str) -> Option<usize> {
     places.position(|window| window == part.as_bytes())
 }
 
-/// Whether a word stands in a list of words, each between two spaces.
+/// Whether a word stands in a list of words with a space between each two.
 pub(crate) fn is_among(list: &str, word: &str) -> bool {
-    place_of(list, &[" ", word, " "].concat()).is_some()
+    parts(list, b' ').any(|known| known == word)
 }
 
 /// Where `part` begins in `text`. The standard library's search is quicker, and larger than all else

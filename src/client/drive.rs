@@ -207,7 +207,10 @@ impl<'a> Ride<'a> {
                 Decision::Reauthorise => self.reauthorise(),
                 Decision::Finish(end) => return self.finish(end, now).map(Some),
             };
-            now = self.inner.clock.now();
+            // What is settled has nothing left to be on time for.
+            if !self.machine.progress().phase.is_settled() {
+                now = self.inner.clock.now();
+            }
         }
     }
 

@@ -45,7 +45,8 @@ pub(crate) struct Flight<'a> {
     flights: &'a Flights,
     key: Key,
     held: AtomicBool,
-    settled: AtomicBool,
+    /// Taken along, and given back unless the operation is settled then.
+    age: Mutex<Option<Age>>,
 }
 
 #[derive(Debug, Default)]
@@ -91,18 +92,18 @@ impl Flights {
     }
 
     fn try_enter(&self, key: &Key) -> Result<Flight<'_>, Arc<Landing>> {
-        let held = self.with(key, |seat| {
+        let (held, age) = self.with(key, |seat| {
             if seat.taken {
                 return Err(Arc::clone(seat.landing.get_or_insert_default()));
             }
             seat.taken = true;
-            Ok(std::mem::take(&mut seat.held))
+            Ok((std::mem::take(&mut seat.held), seat.age.take()))
         })?;
         Ok(Flight {
             flights: self,
             key: key.clone(),
             held: AtomicBool::new(held),
-            settled: AtomicBool::new(false),
+            age: Mutex::new(age),
         })
     }
 
@@ -176,27 +177,24 @@ impl Flight<'_> {
 
     /// The least age of the key in its window, as [`Age::next`] has it.
     pub(crate) fn age(&self, window_start: Timestamp, seen: Duration, at: Duration) -> Duration {
-        self.flights.with(&self.key, |seat| {
-            let next = Age::next(seat.age, window_start, seen, at);
-            seat.age = Some(next);
-            next.age
-        })
+        let mut known = lock(&self.age);
+        let next = Age::next(*known, window_start, seen, at);
+        *known = Some(next);
+        next.age
     }
 
-    /// What is settled is not sent any more: its age is forgotten when the flight ends.
+    /// What is settled is not sent any more: its age is forgotten.
     pub(crate) fn settle(&self) {
-        self.settled.store(true, Ordering::Relaxed);
+        *lock(&self.age) = None;
     }
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        let settled = *self.settled.get_mut();
+        let age = lock(&self.age).take();
         let landing = self.flights.with(&self.key, |seat| {
             seat.taken = false;
-            if settled {
-                seat.age = None;
-            }
+            seat.age = age;
             seat.landing.take()
         });
         if let Some(landing) = landing {

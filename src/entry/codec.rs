@@ -211,9 +211,11 @@ impl Expected {
         let at = bytes
             .get(2)
             .map_or(0, |reason| 3 + usize::from(*reason == 1));
-        bytes
-            .get(at..)
-            .is_some_and(|rest| rest.starts_with(&self.encode()))
+        let mut r = Reader {
+            left: bytes.get(at..).unwrap_or_default(),
+            broken: None,
+        };
+        *self == r.expected() && r.broken.is_none()
     }
 }
 
@@ -507,6 +509,14 @@ impl<'a> Reader<'a> {
         match Key::adopt(self.text()) {
             Ok(key) => key,
             Err(_) => self.refuse("key", Key::from_random([0; 16])),
+        }
+    }
+
+    fn expected(&mut self) -> Expected {
+        Expected {
+            revision: self.number(),
+            owner: Owner(u128::from_le_bytes(self.array())),
+            epoch: self.number(),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::{
     journal::{JournalError, Query},
 };
 use std::fmt;
+#[cfg(feature = "planted")]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -247,13 +248,13 @@ impl OperationBuilder {
             self.draft
                 .repeat(&previous.entry(), &self.client.0, || previous.body())?;
         }
-        let inner = Arc::clone(&self.client.0);
+        let inner = &*self.client.0;
         let now = inner.clock.now().wall;
         let (mut entry, body) =
             self.draft
-                .freeze(&inner, inner.journal.owner(), now, &*inner.dice)?;
+                .freeze(inner, inner.journal.owner(), now, &*inner.dice)?;
         #[cfg(feature = "planted")]
-        let planted = planted_begin(&inner, &mut entry).await;
+        let planted = planted_begin(inner, &mut entry).await;
         #[cfg(not(feature = "planted"))]
         let planted = None;
         let begun = match planted {

@@ -8,18 +8,17 @@ mod trace;
 
 pub use setup::{HttpTransportBuilder, SetupError};
 
-use crate::clock::Clock;
 use crate::machine::{Permit, Probe};
 use crate::message::{Content, Failure, FailureKind, Headers, Method, Origin, Response, Sent};
 use crate::seam::BoxFuture;
 use crate::transport::Transport;
-use body::GuardedBody;
+use body::{Guard, GuardedBody};
 use pool::Pool;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-use trace::{Connections, Leash, Trace};
+use trace::{Leash, Trace};
 
 /// Headers that describe the connection or the framing: the transport writes them itself. A
 /// caller's own would let one request look like two.
@@ -66,9 +65,8 @@ const MISDIRECTED: u16 = 421;
 #[derive(Clone)]
 pub struct HttpTransport {
     pool: Arc<Pool>,
-    connections: Arc<Connections>,
+    guard: Arc<Guard>,
     places: Arc<Places>,
-    clock: Arc<dyn Clock>,
     max_response_bytes: usize,
 }
 
@@ -109,8 +107,7 @@ impl HttpTransport {
         let body = GuardedBody::new(
             permit.body(),
             Arc::clone(&trace),
-            Arc::clone(&self.connections),
-            Arc::clone(&self.clock),
+            Arc::clone(&self.guard),
             permit.not_after(),
         );
         if body.is_late() {
@@ -123,7 +120,7 @@ impl HttpTransport {
     async fn ask(&self, probe: Probe) -> Result<Response, Failure> {
         let place = self.places.of(probe.url())?;
         let request = request(reqwest::Method::GET, &place, probe.headers())?;
-        let trace = Trace::of_question(&self.connections);
+        let trace = Trace::of_question(&self.guard.connections);
         self.exchange(request, probe.timeout(), &trace, &place)
             .await
     }
@@ -142,13 +139,13 @@ impl HttpTransport {
         let mut answer = match timeout_at(deadline, head).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
-                let failure = failure::explain(&error, trace, &self.connections, place);
+                let failure = failure::explain(&error, trace, &self.guard.connections, place);
                 if failure.kind == FailureKind::StaleConnection {
                     self.pool.renew(&used);
                 }
                 return Err(failure);
             }
-            Err(_) => return Err(failure::timed_out(trace, &self.connections, place)),
+            Err(_) => return Err(failure::timed_out(trace, &self.guard.connections, place)),
         };
         let (status, headers) = (answer.status().as_u16(), readable(answer.headers()));
         if status == MISDIRECTED {
@@ -265,7 +262,10 @@ fn request<'a>(
 
 /// The answer's header lines. Bytes that are no UTF-8 are replaced: none of them has a meaning here.
 fn readable(lines: &::http::HeaderMap) -> Headers {
-    let mut headers = Headers::new();
+    let bytes = lines
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len());
+    let mut headers = Headers::with_room(lines.len(), bytes.sum());
     for (name, value) in lines {
         // Nothing that came through the parser is refused; if it were, it would be no header.
         let _ = match str::from_utf8(value.as_bytes()) {

@@ -143,7 +143,9 @@ impl<'a> Answer<'a> {
             Some(body) if body.is_empty() || matches!(self.response.status, 204 | 205) => false,
             Some(body) => {
                 let kind = media_type(self.response);
-                let json = kind == "application/json" || kind.ends_with("+json");
+                let end = kind.get(kind.len().saturating_sub("+json".len())..);
+                let json = kind.eq_ignore_ascii_case("application/json")
+                    || end.is_some_and(|end| end.eq_ignore_ascii_case("+json"));
                 page || (json && json::is_broken(body))
             }
         }
@@ -375,15 +377,13 @@ pub(super) const STORED: &Ruling = &Ruling(
 
 /// Whether it is a page for people where nobody asked for one, to go by its head.
 pub(crate) fn is_page(response: &Response, profile: &Profile) -> bool {
-    let page = matches!(
-        media_type(response).as_str(),
-        "text/html" | "application/xhtml+xml"
-    );
-    page && !profile.expects_html()
+    let kind = media_type(response);
+    let page = |page: &str| kind.eq_ignore_ascii_case(page);
+    (page("text/html") || page("application/xhtml+xml")) && !profile.expects_html()
 }
 
-/// The body's media type without its parameters, in lower case.
-fn media_type(response: &Response) -> String {
+/// The body's media type without its parameters, as it was written.
+fn media_type(response: &Response) -> &str {
     let value = response.headers.get("content-type").unwrap_or_default();
-    before(value, b";").trim_ascii().to_ascii_lowercase()
+    before(value, b";").trim_ascii()
 }

@@ -205,10 +205,10 @@ fn progress(response: &Response, to_ask_again: bool) -> Option<Progress> {
     (unknown && to_ask_again).then_some(Progress::Running)
 }
 
-const RUNNING: &str = " accepted canceling cancelling creating deleting enqueued executing finalizing \
+const RUNNING: &str = "accepted canceling cancelling creating deleting enqueued executing finalizing \
     initializing inprogress notstarted pending preparing processing provisioning \
-    queued running scheduled started starting updating validating waiting working ";
-const GOOD: &str = " captured complete completed done finished paid refunded settled succeeded \
-    success successful ";
-const BAD: &str = " aborted canceled cancelled declined denied error errored expired failed failure \
-    rejected timedout ";
+    queued running scheduled started starting updating validating waiting working";
+const GOOD: &str = "captured complete completed done finished paid refunded settled succeeded \
+    success successful";
+const BAD: &str = "aborted canceled cancelled declined denied error errored expired failed failure \
+    rejected timedout";

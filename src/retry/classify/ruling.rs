@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::redirect::{Target, target};
 use super::{Action, Again, Applied, Context, Once, Reason, Replayed, Verdict};
-use crate::message::filled;
+use crate::message::{filled, place_of};
 use crate::planted;
 use crate::retry::retry_after;
 use crate::text::decimal;
@@ -86,7 +86,7 @@ impl Answer<'_> {
             To::AgainLimited | To::Throttled => retry_after::hint(&response.headers, context.now),
             _ => self.hint(),
         };
-        let (mut before, mut after, mut filler) = ("", "", decimal(response.status));
+        let (mut before, mut after, mut filler) = ("", "", None);
         let action = match to {
             To::Succeed => {
                 let replayed = self.replayed();
@@ -110,7 +110,7 @@ impl Answer<'_> {
                     Target::SameOrigin(url) => self.towards(to, url, wait),
                     Target::Elsewhere(_) if planted::is(21) => self.towards(to, place, wait),
                     Target::Elsewhere(origin) => {
-                        filler = origin;
+                        filler = Some(origin);
                         said =
                             "the server points to %, which must not see the key or the credentials";
                         Action::Attend(Reason::CrossOriginRedirect)
@@ -123,7 +123,11 @@ impl Answer<'_> {
             }
             _ => to.action(wait),
         };
-        let mut reason = filled(&[before, said, after].concat(), &[&filler]);
+        let mut reason = [before, said, after].concat();
+        if place_of(&reason, "%").is_some() {
+            let filler = filler.unwrap_or_else(|| decimal(response.status));
+            reason = filled(&reason, &[&filler]);
+        }
         if let Action::StillRunning(Some(wait))
         | Action::TryAgain(Again {
             hint: Some(wait), ..

@@ -28,31 +28,34 @@ pub(super) struct GuardedBody {
     bytes: Bytes,
     done: bool,
     trace: Arc<Trace>,
-    connections: Arc<Connections>,
-    clock: Arc<dyn Clock>,
+    guard: Arc<Guard>,
     not_after: Duration,
+}
+
+/// What the bodies of a transport ask.
+pub(super) struct Guard {
+    pub(super) connections: Connections,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 impl GuardedBody {
     pub(super) fn new(
         bytes: &Arc<[u8]>,
         trace: Arc<Trace>,
-        connections: Arc<Connections>,
-        clock: Arc<dyn Clock>,
+        guard: Arc<Guard>,
         not_after: Duration,
     ) -> GuardedBody {
         GuardedBody {
             bytes: Bytes::from_owner(Arc::clone(bytes)),
             done: false,
             trace,
-            connections,
-            clock,
+            guard,
             not_after,
         }
     }
 
     pub(super) fn is_late(&self) -> bool {
-        self.clock.monotonic() > self.not_after
+        self.guard.clock.monotonic() > self.not_after
     }
 
     fn ask(&self, grant: impl Fn(&Trace) -> bool) -> Result<(), Withheld> {
@@ -89,7 +92,7 @@ impl Body for GuardedBody {
     fn is_end_stream(&self) -> bool {
         // Asked by a connection that is about to write the head: from here on it may be sent.
         if !self.done {
-            let _ = self.ask(|trace| trace.take(&self.connections));
+            let _ = self.ask(|trace| trace.take(&self.guard.connections));
         }
         self.done
     }

@@ -1,7 +1,9 @@
 //! How a transport is set up.
 
 use super::HttpTransport;
+use super::body::Guard;
 use super::pool::Pool;
+use super::trace::Connections;
 use crate::clock::Clock;
 use crate::platform::native::SystemClock;
 use rustls::ClientConfig;
@@ -149,9 +151,11 @@ impl HttpTransportBuilder {
         };
         Ok(HttpTransport {
             pool: Arc::new(Pool::new(settings)?),
-            connections: Arc::default(),
+            guard: Arc::new(Guard {
+                connections: Connections::default(),
+                clock: self.clock,
+            }),
             places: Arc::default(),
-            clock: self.clock,
             max_response_bytes: self.max_response_bytes,
         })
     }

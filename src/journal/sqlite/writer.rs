@@ -39,7 +39,7 @@ use transact::{Tally, taken_by, transact};
 const BATCH: usize = 1024;
 /// From how many operations under way a batch may wait for more, and how long at most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(400);
+const LINGER: Duration = Duration::from_micros(300);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
@@ -48,7 +48,7 @@ const QUICK: Duration = Duration::from_micros(500);
 const FEW: usize = 1;
 const SOME: usize = 16;
 /// Pages in the log before they are copied into the journal.
-const CHECKPOINT: i64 = 3000;
+const CHECKPOINT: i64 = 1000;
 /// How many pages may have been written before the log's length is looked at again.
 const LOOK_AFTER: i64 = 500;
 

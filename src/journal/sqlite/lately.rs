@@ -2,7 +2,7 @@
 
 use super::faults;
 use super::files::{self, Files};
-use super::names::{Name, Named};
+use super::names::{ByDigest, Name, Named};
 use super::rows::{self, NewRow, Now, Start, Stored, Update};
 use super::stamp::Stamp;
 use super::statements::Statements;
@@ -33,7 +33,7 @@ impl Recently {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lately {
     rows: BTreeMap<i64, Recent>,
-    names: HashMap<Name, i64>,
+    names: HashMap<Name, i64, ByDigest>,
     /// What the entries are made of: a copy, as what a caller's thread took it should give back itself, and soon.
     bytes: Arc<Vec<u8>>,
     /// What the steps since the last piece replaced, so that they can be taken back, and how many bytes there were.

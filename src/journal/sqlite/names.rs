@@ -19,12 +19,31 @@ use rusqlite::{
 };
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// What must be unique: see [`name_of`](super::rows::name_of).
 pub(super) type Name = [u8; 16];
 
 /// A name and the slot of the entry that has it.
 pub(super) type Named = (Name, i64);
+
+/// For maps by name: a name is a digest, and need not be hashed again.
+pub(super) type ByDigest = BuildHasherDefault<Digested>;
+
+#[derive(Debug, Default)]
+pub(super) struct Digested(u64);
+
+impl Hasher for Digested {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for eight in bytes.chunks_exact(8) {
+            self.0 ^= eight.try_into().map_or(0, u64::from_le_bytes);
+        }
+    }
+}
 
 const PAIR: usize = 24;
 const SEAL: usize = 8;
@@ -63,7 +82,7 @@ enum Indexed {
     Many,
     /// All names in it are among these.
     Among {
-        names: HashSet<Name>,
+        names: HashSet<Name, ByDigest>,
         at_most: usize,
     },
 }
@@ -166,7 +185,7 @@ impl Indexed {
             "SELECT name FROM entries INDEXED BY named WHERE in_run = 0 LIMIT ?1",
         )?;
         let names = statement.query_map([MANY as i64 + 1], |row| row.get(0))?;
-        let names = names.collect::<Result<HashSet<Name>>>()?;
+        let names = names.collect::<Result<HashSet<Name, ByDigest>>>()?;
         let at_most = 2 * names.len() + 4096;
         Ok(match names.len() {
             0..=MANY => Indexed::Among { names, at_most },

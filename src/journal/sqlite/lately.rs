@@ -43,6 +43,9 @@ pub(super) struct Lately {
     pub(super) older: Option<Arc<Lately>>,
 }
 
+/// By how much the memory of a round grows.
+const STEP: usize = 1 << 17;
+
 /// From where to where, in the bytes of a round.
 #[derive(Clone, Copy, Debug)]
 struct Span(usize, usize);
@@ -175,6 +178,10 @@ impl Lately {
         let bytes = Arc::make_mut(&mut self.bytes);
         |part| {
             let from = bytes.len();
+            if bytes.capacity() - from < part.len() {
+                // Not twice as much: a round is a megabyte.
+                bytes.reserve_exact(part.len() + STEP);
+            }
             bytes.extend_from_slice(part);
             Span(from, bytes.len())
         }

@@ -30,6 +30,8 @@ const BLOCK: usize = 512;
 const HEAD: usize = 80;
 /// Where the checksum stands in a head.
 const SUM: usize = HEAD - 8;
+/// How much memory is kept for the next piece.
+const PIECE: usize = 1 << 18;
 const MAGIC: u64 = u64::from_le_bytes(*b"smkytape");
 /// The most that a round may hold, and the least that it may if need be.
 const HALF: u64 = 1 << 21;
@@ -146,6 +148,8 @@ impl Tape {
     /// Forgets the piece that was being put together.
     pub(super) fn clear(&mut self) {
         self.piece.clear();
+        // After a crowd: the next pieces are shorter.
+        self.piece.shrink_to(PIECE);
         self.piece.resize(HEAD, 0);
     }
 

@@ -39,7 +39,7 @@ use transact::{Tally, taken_by, transact};
 const BATCH: usize = 1024;
 /// From how many operations under way a batch may wait for more, and how long at most.
 const CROWD: usize = 8;
-const LINGER: Duration = Duration::from_micros(300);
+const LINGER: Duration = Duration::from_micros(400);
 /// A writer that waited for work for so long has time: nothing is won by waiting for more.
 const IDLE: Duration = Duration::from_micros(100);
 /// A sync up to here may be waited for on the caller's own thread.
@@ -118,6 +118,7 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
         closing = batch.iter().any(|job| matches!(job, Job::Close));
         serve(writer, queue, &mut batch);
         batch.append(&mut writer.put_off);
+        batch.shrink_to(BATCH);
         writer.tend_log();
     }
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -304,8 +304,7 @@ impl Lately {
                     moved(*slot, None, state);
                 }
                 _ => {
-                    if let Some((before, name)) = now.supersede(statements, *slot)? {
-                        named.extend(name.map(|name| (name, *slot)));
+                    if let Some(before) = now.supersede(statements, *slot)? {
                         moved(*slot, Some(before), state);
                     }
                 }

@@ -1,7 +1,7 @@
 //! Entries as rows. The row's columns only repeat what its two blobs say, so that they can be
 //! searched; on reading they are compared, and a row that contradicts itself is damaged.
 
-use super::names::{Name, Names};
+use super::names::{Name, Named, Names};
 use super::statements::Statements;
 use crate::entry::{DecodeError, Entry, Frozen, Kept, Owner, Phase, Progress, Scope, WindowSource};
 use crate::fingerprint::Fingerprint;
@@ -359,53 +359,45 @@ impl Now<&[u8]> {
         Ok(())
     }
 
-    /// Writes it over whatever is older. Returns the state that this had, if there was something, and the name
-    /// if that leaves the index: the caller writes it into a run.
+    /// Writes it over whatever is older. Returns the state that this had, if there was something.
     pub(super) fn supersede(
         &self,
         statements: &mut Statements<'_>,
         slot: i64,
-    ) -> Result<Option<(i64, Option<Name>)>> {
-        let found: Option<Superseded> = statements
+    ) -> Result<Option<i64>> {
+        let found: Option<(i64, i64, i64)> = statements
             .look()?
-            .query_row([slot], |row| {
-                Ok(Superseded {
-                    state: row.get(0)?,
-                    revision: row.get(1)?,
-                    reference: row.get(2)?,
-                    name: row.get(4)?,
-                    in_run: row.get(5)?,
-                })
-            })
+            .query_row([slot], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
-        let Some(found) = found else {
-            return Ok(None);
-        };
-        if found.reference != self.reference {
-            return Err(contradicted());
+        match found {
+            Some((_, _, reference)) if reference != self.reference => Err(contradicted()),
+            Some((state, revision, _)) if revision < self.revision && state < TOMBSTONE => {
+                self.overwrite(statements.connection, slot)?;
+                Ok(Some(state))
+            }
+            _ => Ok(None),
         }
-        if found.revision >= self.revision || found.state >= TOMBSTONE {
-            return Ok(None);
-        }
-        self.overwrite(statements.connection, slot)?;
-        let leaves = state(self.phase) == SETTLED && !found.in_run;
-        if leaves {
-            statements
-                .connection
-                .prepare_cached("UPDATE entries SET in_run = 1 WHERE slot = ?1")?
-                .execute([slot])?;
-        }
-        Ok(Some((found.state, leaves.then_some(found.name))))
     }
 }
 
-/// What an update from the tape looks at.
-struct Superseded {
-    state: i64,
-    revision: i64,
-    reference: i64,
-    name: Name,
-    in_run: bool,
+/// How many settled entries leave the index with one round: as many as a round can settle, and some that
+/// were settled without the tape.
+const LEAVING: i64 = 1536;
+
+/// Takes settled entries out of the index. Returns their names, which the caller writes into a run.
+pub(super) fn leave_index(connection: &Connection) -> Result<Vec<Named>> {
+    let leaving = connection
+        .prepare_cached(
+            "SELECT name, slot FROM entries INDEXED BY leaving WHERE state > 2 AND in_run = 0
+             ORDER BY slot LIMIT ?1",
+        )?
+        .query_map([LEAVING], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<Named>>>()?;
+    let mut leave = connection.prepare_cached("UPDATE entries SET in_run = 1 WHERE slot = ?1")?;
+    for (_, slot) in &leaving {
+        leave.execute([slot])?;
+    }
+    Ok(leaving)
 }
 
 /// The tables hold another entry where the tape says that one is: they are not of one journal.

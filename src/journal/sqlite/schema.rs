@@ -63,6 +63,7 @@ pub(super) const MIGRATIONS: &[&str] = &["
     DROP TABLE entries;
     ALTER TABLE moved RENAME TO entries;
     CREATE UNIQUE INDEX named ON entries (name) WHERE in_run = 0;
+    CREATE INDEX leaving ON entries (slot) WHERE state > 2 AND in_run = 0;
     CREATE INDEX unfinished ON entries (slot) WHERE state < 2;
     CREATE INDEX attention ON entries (slot) WHERE state = 2;
     -- without row numbers: whoever audits the log takes those for slots

@@ -50,7 +50,7 @@ impl<'c> Statements<'c> {
 
     /// What an update must fit.
     pub(super) fn look(&mut self) -> Result<&mut CachedStatement<'c>> {
-        let sql = "SELECT state, revision, reference, substr(progress, 1, 40), name, in_run
+        let sql = "SELECT state, revision, reference, substr(progress, 1, 40)
              FROM entries WHERE slot = ?1";
         ready(&mut self.look, self.connection, sql)
     }

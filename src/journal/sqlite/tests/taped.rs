@@ -359,3 +359,44 @@ fn steps_that_are_taken_back_time_and_again_leave_no_bytes_behind() {
     }
     assert_eq!(lately.fits(&step), Some(true));
 }
+
+/// What is settled while two take turns, or in an older journal, is settled in the tables.
+#[tokio::test]
+async fn names_of_entries_that_were_settled_without_the_tape_leave_the_index_with_a_later_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("j");
+    let journal = SqliteJournal::open(&path).unwrap();
+    let rival = SqliteJournal::open(&path).unwrap();
+    for i in 0..10 {
+        // Nobody is alone.
+        for journal in [&journal, &rival] {
+            let name = format!("{i} of {:?}", journal.owner());
+            let mut entry = sample(journal.owner(), "ann", &name, 0);
+            let Ok(Begun::Created(receipt)) = journal.begin(entry.clone()).await else {
+                panic!("{name} is new");
+            };
+            entry.slot = receipt.slot();
+            journal
+                .record(step(&entry, Phase::Succeeded))
+                .await
+                .unwrap();
+        }
+    }
+    drop(rival);
+    let indexed = || {
+        let plain = rusqlite::Connection::open(&path).unwrap();
+        let sql = "SELECT count(*) FROM entries WHERE in_run = 0";
+        plain
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+    };
+    assert!(indexed() > 5, "they were settled in the tables");
+    for i in 0..5 {
+        let entry = sample(journal.owner(), "ann", &format!("later {i}"), 0);
+        journal.begin(entry).await.unwrap();
+    }
+    drop(journal);
+    assert!(indexed() <= 5, "only what is open is left");
+    let journal = SqliteJournal::open(&path).unwrap();
+    assert!(journal.check().await.unwrap().is_healthy());
+}

@@ -73,11 +73,12 @@ pub(super) fn file(
         return Err(rusqlite::Error::SqliteFailure(code, None));
     }
     let mut statements = Statements::new(connection);
-    let named = lately.file(&mut statements, &mut |slot, before, after| {
+    let mut named = lately.file(&mut statements, &mut |slot, before, after| {
         let before = before.is_some_and(rows::is_unfinished);
         tally.moved(slot, before, rows::is_unfinished(after));
     })?;
     drop(statements);
+    named.extend(rows::leave_index(connection)?);
     names::add(connection, named)?;
     let known = commits(connection)?;
     let more = rows::signed(held.commits).saturating_sub(known).max(0);

@@ -384,7 +384,7 @@ async fn names_of_entries_that_were_settled_without_the_tape_leave_the_index_wit
     }
     drop(rival);
     let indexed = || {
-        let plain = rusqlite::Connection::open(&path).unwrap();
+        let plain = Connection::open(&path).unwrap();
         let sql = "SELECT count(*) FROM entries WHERE in_run = 0";
         plain
             .query_row(sql, [], |row| row.get::<_, i64>(0))

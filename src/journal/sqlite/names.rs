@@ -88,8 +88,9 @@ enum Indexed {
 }
 
 impl Names {
-    /// Learns what was written since. Nobody writes meanwhile.
+    /// Learns what was written since.
     pub(super) fn refresh(&mut self, connection: &Connection) -> Result<()> {
+        let _snapshot = snapshot(connection)?;
         let found = runs(connection)?;
         let total: u64 = found.iter().map(|(_, count)| count).sum();
         let counted: i64 = connection
@@ -137,6 +138,9 @@ impl Names {
     /// Whether no entry in the tables has this name, as far as that is known without asking them.
     pub(super) fn is_surely_free(&mut self, connection: &Connection, name: &Name) -> Result<bool> {
         if matches!(self.indexed, Indexed::Unknown) {
+            // Both at one moment: the clerk takes names out of the index and into a run.
+            let _snapshot = snapshot(connection)?;
+            self.refresh(connection)?;
             self.indexed = Indexed::read(connection)?;
         }
         let Indexed::Among { names, .. } = &self.indexed else {
@@ -145,8 +149,15 @@ impl Names {
         Ok(!names.contains(name) && self.runs.iter().all(|run| !run.filter.may_hold(name)))
     }
 
-    /// The slot of the entry that has this name, if the name stands in a run.
+    /// The slot of the entry that has this name, if the name stands in a run: also in one that the clerk has
+    /// written and nobody here has heard of.
     pub(super) fn slot_of(&mut self, connection: &Connection, name: &Name) -> Result<Option<i64>> {
+        let newest: Option<i64> = connection
+            .prepare_cached("SELECT max(id) FROM runs")?
+            .query_row([], |row| row.get(0))?;
+        if newest != self.runs.last().map(|run| run.id) {
+            self.refresh(connection)?;
+        }
         match self.look(connection, name)? {
             Ok(slot) => Ok(slot),
             Err(Merged) => {
@@ -260,7 +271,8 @@ fn alike(connection: &Connection) -> Result<Vec<(i64, u64)>> {
 pub(super) fn drop_stale(connection: &Connection) -> Result<()> {
     let stale = connection
         .prepare_cached(
-            "SELECT id, count FROM runs WHERE NOT EXISTS (
+            // The newest stays: a run's number is never given out twice.
+            "SELECT id, count FROM runs WHERE id < (SELECT max(id) FROM runs) AND NOT EXISTS (
                  SELECT 1 FROM entries WHERE slot BETWEEN first AND last AND in_run = 1)",
         )?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
@@ -314,6 +326,14 @@ pub(super) fn check(connection: &Connection) -> Result<u64> {
         false => Err(damaged(
             "an entry's name should stand in a run, and does not",
         )),
+    }
+}
+
+/// One moment for several looks, unless whoever asks has one already.
+fn snapshot(connection: &Connection) -> Result<Option<Transaction<'_>>> {
+    match connection.is_autocommit() {
+        true => connection.unchecked_transaction().map(Some),
+        false => Ok(None),
     }
 }
 

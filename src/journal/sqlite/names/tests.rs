@@ -162,7 +162,8 @@ fn a_name_is_free_again_when_its_tombstone_is_gone_and_a_run_goes_with_its_last(
     assert_eq!(found(&connection, 0..20), everything(9..20));
     assert_eq!(runs(&connection).unwrap().len(), 2);
     drop("= 9");
-    assert_eq!(runs(&connection).unwrap().len(), 1);
+    let left = runs(&connection).unwrap();
+    assert_eq!(left, [(2, 10)], "the older is gone");
     assert_eq!(found(&connection, 0..20), everything(10..20));
     assert_eq!(check(&connection).unwrap(), 10);
     // Taken again, by another entry.
@@ -183,12 +184,37 @@ fn what_stands_in_the_index_or_in_a_run_is_never_called_free() {
     assert!((0..=50).all(|slot| !free(&mut names, slot)));
     assert!(free(&mut names, 51));
     // The control: who has not learnt of the runs would begin a settled action anew.
-    assert!(free(&mut Names::default(), 49));
+    let mut blind = known(&connection);
+    assert!(!free(&mut blind, 49));
+    blind.runs.clear();
+    assert!(free(&mut blind, 49));
     names.indexed([name(51)].into_iter());
     assert!(!free(&mut names, 51));
     // More than are worth keeping: it is read anew.
     names.indexed((1000..9000).map(name));
     assert!(!free(&mut names, 50) && free(&mut names, 1000));
+}
+
+/// As a writer whose clerk has filed a round and was not heard yet.
+#[test]
+fn a_name_that_goes_from_the_index_into_a_run_behind_our_back_is_never_free() {
+    for knows_the_index in [true, false] {
+        let connection = tables();
+        settle(&connection, 0..3);
+        let sql = "INSERT INTO entries VALUES (50, ?1, 0, 3, 1, 0, 0, 0, '', x'00')";
+        connection.execute(sql, [name(50)]).unwrap();
+        let mut names = known(&connection);
+        if knows_the_index {
+            assert!(!names.is_surely_free(&connection, &name(50)).unwrap());
+        }
+        add(
+            &connection,
+            crate::journal::sqlite::rows::leave_index(&connection).unwrap(),
+        )
+        .unwrap();
+        assert!(!names.is_surely_free(&connection, &name(50)).unwrap());
+        assert_eq!(names.slot_of(&connection, &name(50)).unwrap(), Some(50));
+    }
 }
 
 #[test]

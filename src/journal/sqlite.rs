@@ -355,12 +355,21 @@ impl SqliteJournal {
         &self,
         read: impl FnOnce(&rusqlite::Connection, &[Entry]) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, JournalError> {
+        self.read_with(None, read).await
+    }
+
+    /// The same; what this process has on the tape may be of no interest but for one `slot`.
+    async fn read_with<T: Send + 'static>(
+        &self,
+        slot: Option<u64>,
+        read: impl FnOnce(&rusqlite::Connection, &[Entry]) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, JournalError> {
         let files = self.shared.files.clone();
         let owner = self.shared.owner;
         let recently = self.shared.recently.clone();
         self.read(move |connection| {
             let mine = recently.as_ref().map(|recently| (owner, recently));
-            let lately = match lately::seen(&files, mine) {
+            let lately = match lately::seen(&files, mine, slot) {
                 Ok(lately) => lately,
                 Err(error) => return Ok(Err(error)),
             };
@@ -435,7 +444,7 @@ impl Journal for SqliteJournal {
 
     fn load(&self, slot: u64, key: Key) -> BoxFuture<'_, Result<Option<Entry>, JournalError>> {
         Box::pin(async move {
-            let read = self.read_all(move |connection, recent| {
+            let read = self.read_with(Some(slot), move |connection, recent| {
                 match recent.iter().find(|entry| entry.slot == slot) {
                     Some(entry) => Ok(Some(Stored::Entry(Box::new(entry.clone())))),
                     None => rows::load(connection, slot),

@@ -43,7 +43,7 @@ pub(super) struct Lately {
     pub(super) older: Option<Arc<Lately>>,
 }
 
-/// By how much the memory of a round grows.
+/// By how much the memory of a round grows at most.
 const STEP: usize = 1 << 17;
 
 /// From where to where, in the bytes of a round.
@@ -58,10 +58,12 @@ struct Recent {
     now: Now<Span>,
 }
 
-/// What is on the tape for anybody to see: all of it is on the disk. `mine` is what this process has there.
+/// What is on the tape for anybody to see: all of it is on the disk. `mine` is what this process has there, of which
+/// a reader may want only one `slot`.
 pub(super) fn seen(
     files: &Files,
     mine: Option<(Owner, &Recently)>,
+    slot: Option<u64>,
 ) -> Result<Lately, JournalError> {
     let failed = |error| faults::system("read", &files.tape, error);
     if let Some((owner, recently)) = mine
@@ -70,7 +72,10 @@ pub(super) fn seen(
             .ok()
             == Some(owner)
     {
-        let lately = recently.copied();
+        let lately = match slot {
+            Some(slot) => recently.lock().only(rows::signed(slot)),
+            None => recently.copied(),
+        };
         return files::press(&files.tape).map(|()| lately).map_err(failed);
     }
     on_tape(files)
@@ -179,8 +184,8 @@ impl Lately {
         |part| {
             let from = bytes.len();
             if bytes.capacity() - from < part.len() {
-                // Not twice as much: a round is a megabyte.
-                bytes.reserve_exact(part.len() + STEP);
+                // Not twice as much for long: a round is a megabyte.
+                bytes.reserve_exact(part.len() + bytes.capacity().clamp(1 << 10, STEP));
             }
             bytes.extend_from_slice(part);
             Span(from, bytes.len())
@@ -209,6 +214,24 @@ impl Lately {
         };
         let is_same = self.part(recent.key) == update.key.as_str().as_bytes();
         Some(is_same && update.follows(recent.now.revision, self.part(recent.now.progress)))
+    }
+
+    /// A copy of what is known of one entry.
+    fn only(&self, slot: i64) -> Lately {
+        let mut only = Lately::default();
+        if let Some(recent) = self.rows.get(&slot) {
+            let mut add = only.adding();
+            let copy = Recent {
+                key: add(self.part(recent.key)),
+                start: recent
+                    .start
+                    .map(|start| start.with(|span| self.part(span)).with(&mut add)),
+                now: recent.now.with(|span| self.part(span)).with(add),
+            };
+            only.rows.insert(slot, copy);
+        }
+        only.older = self.older.as_ref().map(|older| Arc::new(older.only(slot)));
+        only
     }
 
     pub(super) fn begin(&mut self, slot: i64, row: &NewRow) {

@@ -400,3 +400,25 @@ async fn names_of_entries_that_were_settled_without_the_tape_leave_the_index_wit
     let journal = SqliteJournal::open(&path).unwrap();
     assert!(journal.check().await.unwrap().is_healthy());
 }
+
+#[tokio::test]
+async fn one_entry_is_loaded_as_it_is_listed_wherever_it_is() {
+    let (_folder, journal) = journal();
+    let mut begun = begin(&journal, "loaded", 6).await;
+    let mut write = step(&begun[4], Phase::Succeeded);
+    begun[4].progress = write.progress.clone();
+    write.flush = Flush::Normal;
+    journal.record(write).await.unwrap();
+    for filed in [false, true] {
+        if filed {
+            // Whoever opens it files what is there.
+            drop(SqliteJournal::open(journal.path()).unwrap());
+        }
+        for entry in &begun {
+            let loaded = journal.load(entry.slot, entry.key().clone()).await;
+            assert_eq!(loaded.unwrap().as_ref(), Some(entry));
+        }
+        let unknown = journal.load(99, begun[0].key().clone()).await;
+        assert_eq!(unknown.unwrap(), None);
+    }
+}

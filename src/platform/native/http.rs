@@ -1,6 +1,7 @@
-//! HTTP by reqwest: one request per permit, nothing of its own accord.
+//! HTTP by hyper: one request per permit, nothing of its own accord.
 
 mod body;
+mod dial;
 mod failure;
 mod pool;
 mod setup;
@@ -12,9 +13,15 @@ use crate::machine::{Permit, Probe};
 use crate::message::{Content, Failure, FailureKind, Headers, Method, Origin, Response, Sent};
 use crate::seam::BoxFuture;
 use crate::transport::Transport;
-use body::{Guard, GuardedBody};
+use ::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, header};
+use body::{Guard, GuardedBody, Outgoing};
+use http_body::{Body, Frame};
+use hyper::body::Incoming;
+use hyper_util::client::proxy::matcher::Matcher;
 use pool::Pool;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -32,6 +39,15 @@ const OURS: [&str; 9] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
+];
+
+/// Lines that every request has, if the operation brings none of that name.
+const OUR_OWN: [(HeaderName, HeaderValue); 2] = [
+    (header::ACCEPT, HeaderValue::from_static("*/*")),
+    (
+        header::USER_AGENT,
+        HeaderValue::from_static(concat!("samekey/", env!("CARGO_PKG_VERSION"))),
+    ),
 ];
 
 /// No attempt takes longer, whatever it is allowed: a sum of times must not overflow.
@@ -101,8 +117,7 @@ impl HttpTransport {
         &self,
         permit: &Permit,
         place: &Place,
-    ) -> Result<(reqwest::Request, Arc<Trace>), Failure> {
-        let mut request = request(http_method(permit.method()), place, permit.headers())?;
+    ) -> Result<(Request<Outgoing>, Arc<Trace>), Failure> {
         let trace = Arc::new(Trace::default());
         let body = GuardedBody::new(
             permit.body(),
@@ -113,13 +128,14 @@ impl HttpTransport {
         if body.is_late() {
             return Err(failure::window_closed(Sent::No));
         }
-        *request.body_mut() = Some(reqwest::Body::wrap(body));
-        Ok((request, trace))
+        let (method, body) = (http_method(permit.method()), Outgoing::Action(body));
+        Ok((request(method, place, permit.headers(), body)?, trace))
     }
 
     async fn ask(&self, probe: Probe) -> Result<Response, Failure> {
         let place = self.places.of(probe.url())?;
-        let request = request(reqwest::Method::GET, &place, probe.headers())?;
+        let (method, body) = (::http::Method::GET, Outgoing::Question);
+        let request = request(method, &place, probe.headers(), body)?;
         let trace = Trace::of_question(&self.guard.connections);
         self.exchange(request, probe.timeout(), &trace, &place)
             .await
@@ -127,7 +143,7 @@ impl HttpTransport {
 
     async fn exchange(
         &self,
-        request: reqwest::Request,
+        request: Request<Outgoing>,
         timeout: Duration,
         trace: &Trace,
         place: &Place,
@@ -135,8 +151,8 @@ impl HttpTransport {
         let deadline = Instant::now() + timeout.min(LONGEST_ATTEMPT);
         let used = self.pool.current();
         let _leash = Leash(trace);
-        let head = used.client.execute(request);
-        let mut answer = match timeout_at(deadline, head).await {
+        let head = used.client.request(request);
+        let answer = match timeout_at(deadline, head).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(error)) => {
                 let failure = failure::explain(&error, trace, &self.guard.connections, place);
@@ -152,7 +168,7 @@ impl HttpTransport {
             self.pool.renew(&used);
         }
         // The status is known: whatever happens to the body, it is an answer.
-        let content = timeout_at(deadline, read(&mut answer, self.max_response_bytes))
+        let content = timeout_at(deadline, read(answer.into_body(), self.max_response_bytes))
             .await
             .unwrap_or(Content::Lost);
         Ok(Response {
@@ -184,18 +200,21 @@ impl fmt::Debug for HttpTransport {
 /// Where a request goes: as it is sent, and as it may be shown.
 struct Place {
     text: Box<str>,
-    url: reqwest::Url,
+    uri: Uri,
     origin: Origin,
+    shown_to_proxy: Option<HeaderValue>,
 }
 
 impl Place {
-    fn of(text: &str) -> Result<Place, Failure> {
+    fn of(text: &str, proxies: Option<&Matcher>) -> Result<Place, Failure> {
         let origin = Origin::of(text).map_err(|why| unsendable(why.to_string()))?;
-        let url = reqwest::Url::parse(text)
-            .map_err(|why| unsendable(format!("the URL cannot be sent: {why}")))?;
+        let cannot = |why: &dyn fmt::Display| unsendable(format!("the URL cannot be sent: {why}"));
+        let url = url::Url::parse(text).map_err(|why| cannot(&why))?;
+        let uri: Uri = url.as_str().parse().map_err(|why| cannot(&why))?;
         Ok(Place {
             text: text.into(),
-            url,
+            shown_to_proxy: proxies.and_then(|proxies| dial::shown_to_proxy(proxies, &uri)),
+            uri,
             origin,
         })
     }
@@ -208,15 +227,27 @@ impl fmt::Display for Place {
 }
 
 /// The place that was last sent to: mostly the next one too, and a URL takes long to read.
-#[derive(Default)]
-struct Places(Mutex<Option<Arc<Place>>>);
+struct Places {
+    proxies: Option<Arc<Matcher>>,
+    last: Mutex<Option<Arc<Place>>>,
+}
 
 impl Places {
+    fn new(proxies: Option<Arc<Matcher>>) -> Places {
+        Places {
+            proxies,
+            last: Mutex::default(),
+        }
+    }
+
     fn of(&self, text: &str) -> Result<Arc<Place>, Failure> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
             Some(place) if *place.text == *text => Ok(Arc::clone(place)),
-            _ => Ok(Arc::clone(last.insert(Arc::new(Place::of(text)?)))),
+            _ => {
+                let place = Place::of(text, self.proxies.as_deref())?;
+                Ok(Arc::clone(last.insert(Arc::new(place))))
+            }
         }
     }
 }
@@ -225,43 +256,55 @@ fn unsendable(why: impl Into<Box<str>>) -> Failure {
     Failure::new(FailureKind::Unsendable, Sent::No, why)
 }
 
-fn http_method(method: Method) -> reqwest::Method {
+fn http_method(method: Method) -> ::http::Method {
     match method {
-        Method::Post => reqwest::Method::POST,
-        Method::Patch => reqwest::Method::PATCH,
-        Method::Put => reqwest::Method::PUT,
-        Method::Delete => reqwest::Method::DELETE,
+        Method::Post => ::http::Method::POST,
+        Method::Patch => ::http::Method::PATCH,
+        Method::Put => ::http::Method::PUT,
+        Method::Delete => ::http::Method::DELETE,
     }
 }
 
-/// A request without a body. Every header value is marked sensitive: any may be a credential.
+/// A request. Every header value of the operation is marked sensitive: any may be a credential.
 fn request<'a>(
-    method: reqwest::Method,
+    method: ::http::Method,
     place: &Place,
     headers: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Result<reqwest::Request, Failure> {
-    let mut request = reqwest::Request::new(method, place.url.clone());
+    body: Outgoing,
+) -> Result<Request<Outgoing>, Failure> {
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = place.uri.clone();
+    let lines = request.headers_mut();
     for (name, value) in headers {
         if OURS.contains(&name) {
             return Err(unsendable(format!(
                 "the header {name} is written by samekey itself; remove it from the operation"
             )));
         }
-        let line = ::http::HeaderName::from_bytes(name.as_bytes()).ok();
-        let line = line.zip(::http::HeaderValue::from_str(value).ok());
+        let line = HeaderName::from_bytes(name.as_bytes()).ok();
+        let line = line.zip(HeaderValue::from_str(value).ok());
         let Some((name, mut value)) = line else {
             return Err(unsendable(format!(
                 "the value of the header {name} cannot be sent; use visible ASCII"
             )));
         };
         value.set_sensitive(true);
-        request.headers_mut().append(name, value);
+        lines.append(name, value);
+    }
+    for (name, value) in OUR_OWN {
+        if !lines.contains_key(&name) {
+            lines.insert(name, value);
+        }
+    }
+    if let Some(shown) = &place.shown_to_proxy {
+        lines.insert(header::PROXY_AUTHORIZATION, shown.clone());
     }
     Ok(request)
 }
 
 /// The answer's header lines. Bytes that are no UTF-8 are replaced: none of them has a meaning here.
-fn readable(lines: &::http::HeaderMap) -> Headers {
+fn readable(lines: &HeaderMap) -> Headers {
     let bytes = lines
         .iter()
         .map(|(name, value)| name.as_str().len() + value.len());
@@ -276,18 +319,21 @@ fn readable(lines: &::http::HeaderMap) -> Headers {
     headers
 }
 
-async fn read(answer: &mut reqwest::Response, most: usize) -> Content {
-    let announced = answer.content_length().unwrap_or(0);
+async fn read(mut answer: Incoming, most: usize) -> Content {
+    let announced = answer.size_hint().exact().unwrap_or(0);
     if announced > most as u64 {
         return Content::TooLarge;
     }
     let mut bytes = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
     loop {
-        match answer.chunk().await {
-            Ok(Some(chunk)) if bytes.len() + chunk.len() > most => return Content::TooLarge,
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) => return Content::Whole(bytes),
-            Err(_) => return Content::Lost,
+        let frame = poll_fn(|context| Pin::new(&mut answer).poll_frame(context));
+        match frame.await.map(|frame| frame.map(Frame::into_data)) {
+            Some(Ok(Ok(chunk))) if bytes.len() + chunk.len() > most => return Content::TooLarge,
+            Some(Ok(Ok(chunk))) => bytes.extend_from_slice(&chunk),
+            // Trailers say nothing here.
+            Some(Ok(Err(_))) => {}
+            None => return Content::Whole(bytes),
+            Some(Err(_)) => return Content::Lost,
         }
     }
 }

@@ -104,3 +104,39 @@ impl Body for GuardedBody {
         SizeHint::with_exact(if withheld { 1 } else { length })
     }
 }
+
+/// What a request carries.
+pub(super) enum Outgoing {
+    Action(GuardedBody),
+    /// A question has no body, and is asked at any time.
+    Question,
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = Withheld;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Withheld>>> {
+        match &mut *self {
+            Outgoing::Action(body) => Pin::new(body).poll_frame(context),
+            Outgoing::Question => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Outgoing::Action(body) => body.is_end_stream(),
+            Outgoing::Question => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Outgoing::Action(body) => body.size_hint(),
+            Outgoing::Question => SizeHint::with_exact(0),
+        }
+    }
+}

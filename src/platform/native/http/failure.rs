@@ -6,8 +6,10 @@
 
 use super::Place;
 use super::body::Withheld;
+use super::dial::{NoAddress, TooLong, UnknownProxy};
 use super::trace::{Connections, Trace};
 use crate::message::{Failure, FailureKind, Sent};
+use hyper_util::client::legacy;
 use std::error::Error;
 use std::io;
 
@@ -44,7 +46,7 @@ pub(super) fn timed_out(trace: &Trace, connections: &Connections, place: &Place)
 }
 
 pub(super) fn explain(
-    error: &reqwest::Error,
+    error: &legacy::Error,
     trace: &Trace,
     connections: &Connections,
     place: &Place,
@@ -57,9 +59,6 @@ pub(super) fn explain(
             Withheld::Revoked => timed_out(trace, connections, place),
         };
     }
-    if error.is_builder() {
-        return super::unsendable("the request cannot be sent in this form");
-    }
     if error.is_connect() || found.canceled {
         let sent = if trace.revoke() {
             Sent::No
@@ -71,7 +70,7 @@ pub(super) fn explain(
     while_sending(&found, trace, place)
 }
 
-fn before_sending(error: &reqwest::Error, found: &Found<'_>, sent: Sent, place: &Place) -> Failure {
+fn before_sending(error: &legacy::Error, found: &Found<'_>, sent: Sent, place: &Place) -> Failure {
     if let Some(tls) = found.tls {
         let why = short(&tls.to_string());
         return Failure::new(
@@ -88,8 +87,9 @@ fn before_sending(error: &reqwest::Error, found: &Found<'_>, sent: Sent, place: 
         );
     }
     let why = match found.io {
-        _ if error.is_dns() => "its name has no address".to_owned(),
-        _ if error.is_timeout() => "it took too long".to_owned(),
+        _ if found.unknown_proxy => UnknownProxy.to_string(),
+        _ if found.no_address => "its name has no address".to_owned(),
+        _ if found.too_long => "it took too long".to_owned(),
         Some(io) => io.kind().to_string(),
         None => "it could not be made".to_owned(),
     };
@@ -202,13 +202,16 @@ struct Found<'a> {
     canceled: bool,
     parse: bool,
     incomplete: bool,
+    no_address: bool,
+    too_long: bool,
+    unknown_proxy: bool,
     h2: Option<&'a h2::Error>,
     tls: Option<&'a rustls::Error>,
     io: Option<&'a io::Error>,
 }
 
 impl<'a> Found<'a> {
-    fn behind(error: &'a reqwest::Error) -> Found<'a> {
+    fn behind(error: &'a legacy::Error) -> Found<'a> {
         let mut found = Found::default();
         let mut next: Option<&'a (dyn Error + 'static)> = Some(error);
         while let Some(cause) = next {
@@ -230,8 +233,12 @@ impl<'a> Found<'a> {
         } else if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
             self.tls = Some(tls);
         } else if let Some(io) = cause.downcast_ref::<io::Error>() {
+            self.too_long |= io.kind() == io::ErrorKind::TimedOut;
             self.io = Some(io);
         }
+        self.no_address |= cause.is::<NoAddress>();
+        self.too_long |= cause.is::<TooLong>();
+        self.unknown_proxy |= cause.is::<UnknownProxy>();
     }
 }
 

@@ -1,11 +1,15 @@
 //! How a transport is set up.
 
-use super::HttpTransport;
 use super::body::Guard;
-use super::pool::Pool;
+use super::dial::Dialler;
+use super::pool::{Http, Pool};
+use super::{HttpTransport, Places};
 use super::trace::Connections;
 use crate::clock::Clock;
 use crate::platform::native::SystemClock;
+use hyper_util::client::legacy;
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::ClientConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
@@ -141,21 +145,22 @@ impl HttpTransportBuilder {
     /// # Errors
     /// When a certificate makes no sense, or TLS cannot be set up on this platform.
     pub fn build(self) -> Result<HttpTransport, SetupError> {
-        let settings = Settings {
-            tls: self.tls()?,
-            connect_timeout: self.connect_timeout,
-            idle_timeout: self.idle_timeout,
-            max_idle_per_host: self.max_idle_per_host,
-            prior_knowledge: self.prior_knowledge,
-            proxies: self.proxies,
-        };
+        let tls = Arc::new(self.tls()?);
+        let proxies = self.proxies.then(|| Arc::new(Matcher::from_env()));
         Ok(HttpTransport {
-            pool: Arc::new(Pool::new(settings)?),
+            pool: Arc::new(Pool::new(Settings {
+                tls,
+                connect_timeout: self.connect_timeout,
+                idle_timeout: self.idle_timeout,
+                max_idle_per_host: self.max_idle_per_host,
+                prior_knowledge: self.prior_knowledge,
+                proxies: proxies.clone(),
+            })),
             guard: Arc::new(Guard {
                 connections: Connections::default(),
                 clock: self.clock,
             }),
-            places: Arc::default(),
+            places: Arc::new(Places::new(proxies)),
             max_response_bytes: self.max_response_bytes,
         })
     }
@@ -217,40 +222,30 @@ impl HttpTransportBuilder {
     }
 }
 
-/// All that a reqwest client is made from.
+/// All that a pool of connections is made from.
 pub(super) struct Settings {
-    tls: ClientConfig,
+    tls: Arc<ClientConfig>,
     connect_timeout: Duration,
     idle_timeout: Duration,
     max_idle_per_host: usize,
     prior_knowledge: bool,
-    proxies: bool,
+    proxies: Option<Arc<Matcher>>,
 }
 
 impl Settings {
-    pub(super) fn client(&self) -> Result<reqwest::Client, SetupError> {
-        let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(self.tls.clone())
-            .user_agent(concat!("samekey/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .connect_timeout(self.connect_timeout)
+    pub(super) fn http(&self) -> Http {
+        let (tls, proxies) = (Arc::clone(&self.tls), self.proxies.clone());
+        legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
             .pool_idle_timeout(self.idle_timeout)
             .pool_max_idle_per_host(self.max_idle_per_host)
+            .http2_only(self.prior_knowledge)
             // A dead HTTP/2 connection stays in the pool and would swallow every attempt: find out
             // within the default 10 s of the first.
             .http2_keep_alive_interval(Duration::from_secs(5))
-            .http2_keep_alive_timeout(Duration::from_secs(4));
-        if self.prior_knowledge {
-            builder = builder.http2_prior_knowledge();
-        }
-        if !self.proxies {
-            builder = builder.no_proxy();
-        }
-        builder
-            .build()
-            .map_err(|error| SetupError::new("the HTTP client could not be set up", error))
+            .http2_keep_alive_timeout(Duration::from_secs(4))
+            .build(Dialler::new(tls, proxies, self.connect_timeout))
     }
 }
 

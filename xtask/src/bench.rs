@@ -13,7 +13,6 @@ const SHARED: &[&str] = &[
     "http",
     "hyper",
     "hyper-util",
-    "reqwest",
     "tokio",
 ];
 

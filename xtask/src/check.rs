@@ -45,7 +45,7 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 /// Crates that the core must do without.
-const HEAVY: &[&str] = &["tokio", "reqwest", "rusqlite", "web-sys", "http", "url"];
+const HEAVY: &[&str] = &["tokio", "hyper", "rusqlite", "web-sys", "http", "url"];
 
 /// Runs every part, or those that are named.
 pub(crate) fn run(names: &[String]) -> Result<(), Stop> {

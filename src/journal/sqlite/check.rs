@@ -135,7 +135,7 @@ fn on_settings(
             return Ok(());
         }
     };
-    let is_good = mode == "wal" && page == "4096";
+    let is_good = mode == "wal" && schema::is_page(&page);
     let sqlite = rusqlite::version();
     let text = format!("SQLite {sqlite}, {mode} mode, pages of {page} bytes, {version}");
     report.note(is_good, text);

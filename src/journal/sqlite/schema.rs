@@ -87,9 +87,14 @@ pub(super) const MIGRATIONS: &[&str] = &["
 /// SQLite before this one could lose a commit when the log was reset.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
+/// The pages of a new journal, in bytes: with smaller ones the log takes more writes for the same rows.
+/// A journal keeps those that it was made with.
+const PAGE: &str = "8192";
+const OLDER_PAGE: &str = "4096";
+
 /// What each connection is set to, and must then say that it is set to.
 const PRAGMAS: &[(&str, &str, &str)] = &[
-    ("page_size", "4096", "4096"),
+    ("page_size", PAGE, PAGE),
     ("journal_mode", "WAL", "wal"),
     ("synchronous", "FULL", "2"),
     ("fullfsync", "1", "1"),
@@ -212,7 +217,11 @@ fn immutable(path: &Path) -> String {
 pub(super) fn verify(path: &Path, connection: &Connection) -> Result<(), JournalError> {
     for (name, _, expected) in PRAGMAS {
         let found = pragma(connection, name).map_err(|error| faults::sqlite(path, error))?;
-        if found != *expected {
+        let is_so = match *name {
+            "page_size" => is_page(&found),
+            _ => found == *expected,
+        };
+        if !is_so {
             return Err(JournalError::new(
                 Kind::Unavailable,
                 format!(
@@ -224,6 +233,11 @@ pub(super) fn verify(path: &Path, connection: &Connection) -> Result<(), Journal
         }
     }
     Ok(())
+}
+
+/// Whether journals have, or had, pages of this size.
+pub(super) fn is_page(bytes: &str) -> bool {
+    bytes == PAGE || bytes == OLDER_PAGE
 }
 
 /// What a setting is now.

@@ -59,9 +59,9 @@ const IMPURE_NAMES: &[&str] = &[
 ];
 const IMPURE_PATHS: &[(&str, &[&str])] = &[
     ("std", &["env", "fs", "io", "net", "process", "thread"]),
+    ("hyper", &[]),
     ("log", &[]),
     ("rand", &[]),
-    ("reqwest", &[]),
     ("tokio", &[]),
     ("tracing", &[]),
 ];

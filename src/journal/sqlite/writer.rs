@@ -304,7 +304,11 @@ impl Writer {
             None => self.gate.enter(self.patience)?,
         };
         self.files.still(&mut self.watch)?;
-        let on_tape = self.is_alone()? && self.fits_tape(batch);
+        let is_alone = self.is_alone()?;
+        if is_alone && self.is_short_of_tape(batch) {
+            self.make_room()?;
+        }
+        let on_tape = is_alone && self.fits_tape(batch);
         let mut tally = match on_tape {
             true => self.record_on_tape(batch, full)?,
             false => self.record_in_tables(batch, full)?,
@@ -502,9 +506,10 @@ fn worth_waiting_for(under_way: usize) -> usize {
     }
 }
 
-/// How many a batch that waits for company looks at together.
+/// How many a batch that waits for company looks at together: fewer would wake the thread for each, more would
+/// keep those waiting who need no sync.
 fn few(under_way: usize) -> usize {
-    under_way / 4 + 2
+    under_way / 8 + 1
 }
 
 /// Where more jobs come from while a batch waits for them, and where they go.

@@ -150,19 +150,19 @@ impl Writer {
 
     /// Whether a batch can go onto the tape.
     pub(super) fn fits_tape(&self, batch: &[Job]) -> bool {
-        let mut bytes = 0;
-        let simple = batch.iter().all(|job| match job {
-            Job::Begin(row, _) => {
-                bytes += row.frozen.len() + row.progress.len() + 64;
-                true
-            }
-            Job::Record(update, ..) => {
-                bytes += update.progress.len() + 320;
-                true
-            }
-            Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => false,
-        });
-        simple && !self.tape.is_full_with(bytes)
+        length_on_tape(batch).is_some_and(|bytes| !self.tape.is_full_with(bytes))
+    }
+
+    /// Whether a batch could go onto the tape if there were more room.
+    pub(super) fn is_short_of_tape(&self, batch: &[Job]) -> bool {
+        length_on_tape(batch).is_some_and(|bytes| self.tape.is_full_with(bytes))
+    }
+
+    /// Waits until the clerk has filed the round before, so that the next can begin: quicker than filing both here.
+    pub(super) fn make_room(&mut self) -> Result<(), JournalError> {
+        let done = self.clerk.wait();
+        self.heed_clerk(done)?;
+        self.hand_over()
     }
 
     /// Whether it is time to file what is on the tape.
@@ -322,6 +322,16 @@ impl Writer {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
+}
+
+/// How long the steps of a batch are on the tape, if all of them can be there.
+fn length_on_tape(batch: &[Job]) -> Option<usize> {
+    let lengths = batch.iter().map(|job| match job {
+        Job::Begin(row, _) => Some(row.frozen.len() + row.progress.len() + 64),
+        Job::Record(update, ..) => Some(update.progress.len() + 320),
+        Job::Forget(..) | Job::Reap(..) | Job::Look | Job::Close => None,
+    });
+    lengths.sum()
 }
 
 /// Learns which names are taken, with the tables for ourselves: whoever wrote before us may still have a clerk at

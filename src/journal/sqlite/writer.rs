@@ -48,9 +48,9 @@ const QUICK: Duration = Duration::from_micros(500);
 const FEW: usize = 1;
 const SOME: usize = 16;
 /// Pages in the log before they are copied into the journal.
-const CHECKPOINT: i64 = 500;
+const CHECKPOINT: i64 = 200;
 /// How many pages may have been written before the log's length is looked at again.
-const LOOK_AFTER: i64 = 250;
+const LOOK_AFTER: i64 = 100;
 
 #[derive(Debug)]
 pub(super) struct Writer {

@@ -208,9 +208,11 @@ struct Place {
 impl Place {
     fn of(text: &str, proxies: Option<&Matcher>) -> Result<Place, Failure> {
         let origin = Origin::of(text).map_err(|why| unsendable(why.to_string()))?;
-        let cannot = |why: &dyn fmt::Display| unsendable(format!("the URL cannot be sent: {why}"));
-        let url = url::Url::parse(text).map_err(|why| cannot(&why))?;
-        let uri: Uri = url.as_str().parse().map_err(|why| cannot(&why))?;
+        let uri: Uri = text.parse().map_err(|why| {
+            unsendable(format!(
+                "the URL cannot be sent: {why}; percent-encode what no URL may hold"
+            ))
+        })?;
         Ok(Place {
             text: text.into(),
             shown_to_proxy: proxies.and_then(|proxies| dial::shown_to_proxy(proxies, &uri)),
@@ -337,3 +339,6 @@ async fn read(mut answer: Incoming, most: usize) -> Content {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

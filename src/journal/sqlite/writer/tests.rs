@@ -1,10 +1,11 @@
 use super::*;
-use crate::entry::{Entry, Flush, Phase};
+use crate::entry::{Entry, Flush, Kept, Phase};
 use crate::journal::conformance::{sample, step};
 use crate::journal::sqlite::rows::Update;
 use crate::journal::{Journal, SqliteJournal};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
@@ -138,6 +139,25 @@ async fn a_begin_in_company_does_not_pass_the_reserve() {
         serve(writer, &queue, &mut vec![reject]);
         assert_eq!(writer.put_off.len(), 1);
     });
+}
+
+#[tokio::test]
+async fn who_finds_the_tape_full_waits_for_one_round_to_be_filed_and_writes_on_there() {
+    let (_folder, journal, _) = alone().await;
+    let queue = Queue::default();
+    with_writer(&journal, |writer| {
+        for i in 0..24 {
+            let mut entry = sample(journal.owner(), "ann", &format!("long {i}"), 0);
+            Arc::make_mut(&mut entry.frozen).body = Kept::Plain(vec![7; 200_000].into());
+            let (waiter, answer) = Waiter::new();
+            let job = Job::Begin(Box::new(NewRow::new(&entry)), waiter);
+            serve(writer, &queue, &mut vec![job]);
+            assert!(told(answer));
+            assert!(writer.tape.unfiled().is_some(), "{i} went into the tables");
+        }
+    });
+    let listing = journal.list(crate::journal::Query::default()).await;
+    assert_eq!(listing.unwrap().entries.len(), 6 + 24);
 }
 
 #[tokio::test]

@@ -69,21 +69,29 @@ impl Dialler {
 impl Inner {
     async fn dial(&self, to: http::Uri) -> Result<Line, Broken> {
         let proxy = self.proxies.as_ref().and_then(|all| all.intercept(&to));
-        let Some(proxy) = proxy else {
-            return Line::over(self.server.clone().call(to).await?, false);
-        };
+        match proxy {
+            None => Ok(Line::over(self.server.clone().call(to).await?, false)),
+            Some(proxy) => {
+                let dialled = self.dial_through(&proxy, to).await;
+                dialled.map_err(|error| Box::new(AtProxy(error)) as Broken)
+            }
+        }
+    }
+
+    async fn dial_through(&self, proxy: &Intercept, to: http::Uri) -> Result<Line, Broken> {
         if !matches!(proxy.uri().scheme_str(), Some("http" | "https")) {
             return Err(Box::new(UnknownProxy));
         }
         if to.scheme() != Some(&http::uri::Scheme::HTTPS) {
-            return Line::over(self.proxy.clone().call(proxy.uri().clone()).await?, true);
+            let carrier = self.proxy.clone().call(proxy.uri().clone()).await?;
+            return Ok(Line::over(carrier, true));
         }
         let mut tunnel = Tunnel::new(proxy.uri().clone(), self.proxy.clone());
         if let Some(credentials) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(credentials.clone());
         }
         let mut through = HttpsConnector::from((tunnel, Arc::clone(&self.tls)));
-        Line::over(through.call(to).await?, false)
+        Ok(Line::over(through.call(to).await?, false))
     }
 }
 
@@ -118,6 +126,12 @@ impl Service<http::Uri> for Dialler {
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was not made in time")]
 pub(super) struct TooLong;
+
+/// The connection was to go through a proxy, which may have refused it. Its address is not told: it may hold
+/// credentials.
+#[derive(Debug, thiserror::Error)]
+#[error("the proxy did not let it through")]
+pub(super) struct AtProxy(#[source] Broken);
 
 /// The environment names a proxy that speaks something else than HTTP.
 #[derive(Debug, thiserror::Error)]
@@ -170,11 +184,11 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn over(carrier: impl Carrier + 'static, is_read_by_proxy: bool) -> Result<Line, Broken> {
-        Ok(Line {
+    fn over(carrier: impl Carrier + 'static, is_read_by_proxy: bool) -> Line {
+        Line {
             carrier: Box::new(carrier),
             is_read_by_proxy,
-        })
+        }
     }
 }
 

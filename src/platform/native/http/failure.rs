@@ -6,7 +6,7 @@
 
 use super::Place;
 use super::body::Withheld;
-use super::dial::{NoAddress, TooLong, UnknownProxy};
+use super::dial::{AtProxy, NoAddress, TooLong, UnknownProxy};
 use super::trace::{Connections, Trace};
 use crate::message::{Failure, FailureKind, Sent};
 use hyper_util::client::legacy;
@@ -91,6 +91,7 @@ fn before_sending(error: &legacy::Error, found: &Found<'_>, sent: Sent, place: &
         _ if found.no_address => "its name has no address".to_owned(),
         _ if found.too_long => "it took too long".to_owned(),
         Some(io) => io.kind().to_string(),
+        None if found.at_proxy => "the proxy did not let it through".to_owned(),
         None => "it could not be made".to_owned(),
     };
     Failure::new(
@@ -204,6 +205,7 @@ struct Found<'a> {
     incomplete: bool,
     no_address: bool,
     too_long: bool,
+    at_proxy: bool,
     unknown_proxy: bool,
     h2: Option<&'a h2::Error>,
     tls: Option<&'a rustls::Error>,
@@ -238,6 +240,7 @@ impl<'a> Found<'a> {
         }
         self.no_address |= cause.is::<NoAddress>();
         self.too_long |= cause.is::<TooLong>();
+        self.at_proxy |= cause.is::<AtProxy>();
         self.unknown_proxy |= cause.is::<UnknownProxy>();
     }
 }

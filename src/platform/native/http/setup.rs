@@ -145,8 +145,13 @@ impl HttpTransportBuilder {
     /// # Errors
     /// When a certificate makes no sense, or TLS cannot be set up on this platform.
     pub fn build(self) -> Result<HttpTransport, SetupError> {
+        let proxies = self.proxies.then(Matcher::from_env);
+        self.build_with(proxies)
+    }
+
+    pub(super) fn build_with(self, proxies: Option<Matcher>) -> Result<HttpTransport, SetupError> {
         let tls = Arc::new(self.tls()?);
-        let proxies = self.proxies.then(|| Arc::new(Matcher::from_env()));
+        let proxies = proxies.map(Arc::new);
         Ok(HttpTransport {
             pool: Arc::new(Pool::new(Settings {
                 tls,

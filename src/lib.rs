@@ -113,7 +113,7 @@
 //!
 //! | Feature | Default | What it brings |
 //! |---|---|---|
-//! | `native` | yes | HTTP over reqwest and rustls, the system's clock and randomness |
+//! | `native` | yes | HTTP over hyper and rustls, the system's clock and randomness |
 //! | `sqlite` | yes | `SqliteJournal`, with SQLite compiled in |
 //! | `json` | yes | `.json(&value)`, with sorted members, so that a re-run freezes the same bytes |
 //! | `sealing` | yes | [`Body::Sealed`]: bodies and answers encrypted under a key of yours |

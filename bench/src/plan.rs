@@ -188,6 +188,9 @@ impl Run<'_> {
             return Ok(());
         }
         let mut variants = vec!["bare", "bare2", "samekey"];
+        if self.size.all_peers || callers == 64 {
+            variants.push("hyper");
+        }
         if self.asked.wants(&effectum) {
             variants.push("effectum");
         }
@@ -216,6 +219,11 @@ impl Run<'_> {
             self.timed("p99_64", &series, |turn| {
                 turn("samekey").p99_us / turn("bare").p99_us
             });
+        }
+        if variants.contains(&"hyper") {
+            let share =
+                series.each(|turn: Rounds<'_>| turn("samekey").rate() / turn("hyper").rate());
+            self.note(format!("share_of_hyper_{callers}"), median(share), "ratio");
         }
         self.count_syncs_and_cpu(&syncs, &series);
         Ok(())

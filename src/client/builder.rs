@@ -93,7 +93,7 @@ impl ClientBuilder {
         self
     }
 
-    /// How requests leave. Default: natively reqwest, in the browser `fetch`.
+    /// How requests leave. Default: natively hyper, in the browser `fetch`.
     pub fn transport(mut self, transport: impl Transport + 'static) -> Self {
         self.transport = Some(Arc::new(transport));
         self

@@ -7,14 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crates that must be the same on both sides, or the share measures their versions.
-const SHARED: &[&str] = &[
-    "bytes",
-    "h2",
-    "http",
-    "hyper",
-    "hyper-util",
-    "tokio",
-];
+const SHARED: &[&str] = &["bytes", "h2", "http", "hyper", "hyper-util", "tokio"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Stop> {
     Ok(bench(arguments)?)

@@ -3,8 +3,8 @@
 use super::body::Guard;
 use super::dial::Dialler;
 use super::pool::{Http, Pool};
-use super::{HttpTransport, Places};
 use super::trace::Connections;
+use super::{HttpTransport, Places};
 use crate::clock::Clock;
 use crate::platform::native::SystemClock;
 use hyper_util::client::legacy;

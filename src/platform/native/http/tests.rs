@@ -137,7 +137,10 @@ async fn a_host_that_is_exempt_is_asked_directly() {
 async fn url_and_lines_are_sent_as_they_are_written_and_what_is_missing_is_added() {
     let (address, seen) = proxy(&[ANSWER]).await;
     let transport = transport(Matcher::builder().build());
-    let place = transport.places.of(&format!("http://{address}/a/../%7Eb?c={{d}}#e")).unwrap();
+    let place = transport
+        .places
+        .of(&format!("http://{address}/a/../%7Eb?c={{d}}#e"))
+        .unwrap();
     let lines = [("user-agent", "shop/1")];
     let method = ::http::Method::GET;
     let request = request(method, &place, lines.into_iter(), Outgoing::Question).unwrap();

@@ -1,6 +1,6 @@
 //! What is known about one attempt, from inside the HTTP stack.
 //!
-//! reqwest's errors do not say whether a request ever met a connection. The body does: it is asked for
+//! hyper's errors do not say whether a request ever met a connection. The body does: it is asked for
 //! its framing before the first byte of the request is written, and by the connection itself, which is
 //! a task of its own. A task that asked before has served a request before.
 

@@ -132,7 +132,8 @@ struct Run {
     attempts: u32,
     retries: u32,
     sent_at: Now,
-    lost_success: Option<Response>,
+    /// Boxed, as it is rare, and everyone who waits keeps room for it.
+    lost_success: Option<Box<Response>>,
     /// Until when the server wants to be left alone, if it said so last.
     heard: Option<Timestamp>,
     /// Whether the first attempt of this run, or its first question, was due already.
@@ -419,7 +420,7 @@ impl Machine {
             && *complete == Complete::Status
             && !classify::is_page(&response, &self.profile)
         {
-            self.run.lost_success = Some(response.clone());
+            self.run.lost_success = Some(Box::new(response.clone()));
         }
         let status = Some(response.status);
         self.last = Some(response);
@@ -633,7 +634,7 @@ impl Machine {
     /// The attempts or the time are spent.
     fn stop(&mut self, tick: &Tick) -> Decision {
         if let Some(lost) = self.run.lost_success.take() {
-            self.last = Some(lost);
+            self.last = Some(*lost);
             return self.settle(Phase::Succeeded, Replayed::Unknown, tick);
         }
         if self.run.in_doubt {

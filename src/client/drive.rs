@@ -47,9 +47,11 @@ impl Inner {
                         Acquired::Ended(entry) => return self.conclude(operation, &entry),
                     },
                 };
-                let mut ride = Box::new(Ride::new(self, operation, &flight, mine)?);
+                let now = mine.now;
+                let (ride, receipt) = Ride::new(self, operation, &flight, mine)?;
+                let mut ride = Box::new(ride);
                 ride.machine.keep_to(heard);
-                if let Some(end) = ride.run().await? {
+                if let Some(end) = ride.run(receipt, now).await? {
                     return Ok(end);
                 }
                 // Somebody else drives it now: wait for them. If they are gone, what the server asked
@@ -87,8 +89,6 @@ struct Ride<'a> {
     frozen: Arc<Frozen>,
     machine: Machine,
     origin: Origin,
-    /// What it begins with, and when that was so.
-    receipt: Option<(Receipt, Now)>,
     refresh: bool,
     /// Why there were no credentials the last time.
     no_credentials: Option<CredentialsError>,
@@ -110,7 +110,7 @@ impl<'a> Ride<'a> {
         operation: &'a Operation,
         flight: &'a Flight<'a>,
         mine: Mine,
-    ) -> Result<Ride<'a>, Error> {
+    ) -> Result<(Ride<'a>, Receipt), Error> {
         let Mine {
             mut entry,
             receipt,
@@ -141,7 +141,7 @@ impl<'a> Ride<'a> {
             surely_unsent,
         });
         inner.with_budget(&origin, now.monotonic, Budget::deposit);
-        Ok(Ride {
+        let ride = Ride {
             inner,
             operation,
             flight,
@@ -149,7 +149,6 @@ impl<'a> Ride<'a> {
             frozen,
             machine,
             origin,
-            receipt: Some((receipt, now)),
             refresh: false,
             no_credentials: None,
             sending: false,
@@ -158,14 +157,12 @@ impl<'a> Ride<'a> {
             written,
             failed: None,
             over: false,
-        })
+        };
+        Ok((ride, receipt))
     }
 
-    /// Obeys until there is an end; `None` if somebody else drives the entry now.
-    async fn run(&mut self) -> Result<Option<Outcome>, Error> {
-        let Some((receipt, mut now)) = self.receipt.take() else {
-            return Ok(None);
-        };
+    /// Begins with what proves that the entry is ours, and obeys until there is an end; `None` if somebody else drives the entry now.
+    async fn run(&mut self, receipt: Receipt, mut now: Now) -> Result<Option<Outcome>, Error> {
         let mut event = Event::Drive(receipt);
         loop {
             let roll = match event.needs_luck() {

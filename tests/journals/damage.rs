@@ -12,6 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// A page of a new journal, and what it takes in the log, with its head.
+const PAGE: usize = 16 * 1024;
+const FRAME: usize = 24 + PAGE;
+
 /// The files of a journal as a crash would leave them, and what they hold.
 pub(super) struct Scene {
     pub(super) files: Vec<(&'static str, Vec<u8>)>,
@@ -209,13 +213,13 @@ async fn a_torn_tail_is_no_damage() {
     files.extend(noted);
     let scene = Scene { files, entries };
     let tail = scene.file("-wal").len();
-    assert!(tail > whole + 4_120, "the last commit has several pages");
+    assert!(tail > whole + FRAME, "the last commit has several pages");
     // The power went before its sync: any of its pages may be missing or half written.
     for (from, to) in [
         (whole, tail),
-        (whole, whole + 4_120),
+        (whole, whole + FRAME),
         (whole + 2_000, whole + 2_512),
-        (tail - 4_096, tail),
+        (tail - PAGE, tail),
     ] {
         let (_folder, path) = scene.lay(|ending, bytes| {
             if ending == "-wal" {
@@ -229,7 +233,7 @@ async fn a_torn_tail_is_no_damage() {
 #[tokio::test]
 async fn a_log_that_was_removed_or_cut_is_noticed() {
     let scene = Scene::crashed().await;
-    for keep in [0, 32, 32 + 4_120, scene.file("-wal").len() / 2] {
+    for keep in [0, 32, 32 + FRAME, scene.file("-wal").len() / 2] {
         let (_folder, path) = scene.lay(|ending, bytes| {
             if ending == "-wal" {
                 bytes.truncate(keep);
@@ -332,7 +336,7 @@ async fn a_power_cut_that_kept_later_pages_but_not_earlier_ones_is_no_damage() {
     for hole in 0..4 {
         let (_folder, path) = scene.lay(|ending, bytes| {
             if ending == "-wal" {
-                bytes[synced + hole * 4_120..][..4_120].fill(0);
+                bytes[synced + hole * FRAME..][..FRAME].fill(0);
             }
         });
         let entries = read_all(&path).await.unwrap();
@@ -347,7 +351,7 @@ async fn the_same_hole_before_a_commit_that_was_synced_is_damage() {
     let (scene, synced) = with_lax_outcomes(6).await;
     let (_folder, path) = scene.lay(|ending, bytes| {
         if ending == "-wal" {
-            bytes[synced - 3 * 4_120..][..4_120].fill(0);
+            bytes[synced - 3 * FRAME..][..FRAME].fill(0);
         }
     });
     // Even without the note: what was written after it shows that it was on the disk.
@@ -362,7 +366,7 @@ async fn what_killed_writers_left_behind_the_end_of_the_log_is_no_damage() {
     // pages: behind the end stand the last pages of one and then of the other.
     let (before, _) = with_lax_outcomes(0).await;
     let end = before.file("-wal").len();
-    let leftover = |skip: usize, log: &[u8]| log[end + skip * 4_120..].to_vec();
+    let leftover = |skip: usize, log: &[u8]| log[end + skip * FRAME..].to_vec();
     let after = |extra: usize| {
         let before = &before;
         async move {
@@ -395,7 +399,8 @@ async fn what_killed_writers_left_behind_the_end_of_the_log_is_no_damage() {
 async fn f4_a_flipped_bit_in_the_journal_is_noticed_or_harmless() {
     let scene = Scene::closed().await;
     let mut noticed = 0;
-    for (at, bit) in spread(scene.file("").len(), 200) {
+    // Most of a small journal's pages is empty.
+    for (at, bit) in spread(scene.file("").len(), 600) {
         let (_folder, path) = scene.lay(|ending, bytes| {
             if ending.is_empty() {
                 bytes[at] ^= bit;

@@ -43,8 +43,9 @@ pub(super) struct Lately {
     pub(super) older: Option<Arc<Lately>>,
 }
 
-/// By how much the memory of a round grows at most.
+/// By how much the memory of a round grows at most, and how much of it is kept for another.
 const STEP: usize = 1 << 17;
+const SPARE: usize = 1 << 20;
 
 /// From where to where, in the bytes of a round.
 #[derive(Clone, Copy, Debug)]
@@ -282,7 +283,10 @@ impl Lately {
     /// With nothing in it, to be filled again: its memory need not be taken anew, page by page.
     pub(super) fn emptied(mut self) -> Lately {
         match Arc::get_mut(&mut self.bytes) {
-            Some(bytes) => bytes.clear(),
+            Some(bytes) => {
+                bytes.clear();
+                bytes.shrink_to(SPARE);
+            }
             None => self.bytes = Arc::default(),
         }
         self.rows.clear();

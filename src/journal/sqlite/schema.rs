@@ -89,7 +89,7 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The pages of a new journal, in bytes: with smaller ones the log takes more writes for the same rows.
 /// A journal keeps those that it was made with.
-const PAGE: &str = "8192";
+const PAGE: &str = "16384";
 const OLDER_PAGE: &str = "4096";
 
 /// What each connection is set to, and must then say that it is set to.

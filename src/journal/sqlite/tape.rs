@@ -31,7 +31,7 @@ const HEAD: usize = 80;
 /// Where the checksum stands in a head.
 const SUM: usize = HEAD - 8;
 /// How much memory is kept for the next piece.
-const PIECE: usize = 1 << 18;
+const PIECE: usize = 1 << 16;
 const MAGIC: u64 = u64::from_le_bytes(*b"smkytape");
 /// The most that a round may hold, and the least that it may if need be.
 const HALF: u64 = 1 << 21;

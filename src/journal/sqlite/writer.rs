@@ -35,8 +35,9 @@ use std::time::{Duration, Instant};
 pub(super) use taping::Filing;
 use transact::{Tally, taken_by, transact};
 
-/// The most jobs in one transaction.
+/// The most jobs in one transaction, and for how many memory is kept.
 const BATCH: usize = 1024;
+const ROOM: usize = 256;
 /// From how many operations under way a batch may wait for more, and how long at most.
 const CROWD: usize = 8;
 const LINGER: Duration = Duration::from_micros(400);
@@ -47,10 +48,12 @@ const QUICK: Duration = Duration::from_micros(500);
 /// Up to how many operations under way a write is done on the caller's own thread, with a sync and without.
 const FEW: usize = 1;
 const SOME: usize = 16;
-/// Pages in the log before they are copied into the journal.
-const CHECKPOINT: i64 = 200;
+/// Pages in the log before they are copied into the journal: few where only rounds are filed, as what is soon
+/// written over stays in the processor's cache.
+const CHECKPOINT: i64 = 512;
+const CHECKPOINT_OF_ROUNDS: i64 = 128;
 /// How many pages may have been written before the log's length is looked at again.
-const LOOK_AFTER: i64 = 100;
+const LOOK_AFTER: i64 = 128;
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -118,7 +121,7 @@ fn run(writer: &Mutex<Option<Writer>>, queue: &Queue) {
         closing = batch.iter().any(|job| matches!(job, Job::Close));
         serve(writer, queue, &mut batch);
         batch.append(&mut writer.put_off);
-        batch.shrink_to(BATCH);
+        batch.shrink_to(ROOM);
         writer.tend_log();
     }
     let writer = writer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -217,7 +220,11 @@ impl Writer {
         if self.unseen_pages >= LOOK_AFTER && self.clerk.is_free() {
             self.unseen_pages = 0;
             let looked = checkpoint(&self.connection, "NOOP");
-            let long = looked.is_ok_and(|(_, logged, copied)| logged - copied >= CHECKPOINT);
+            let enough = match self.turns >= taping::ALONE {
+                true => CHECKPOINT_OF_ROUNDS,
+                false => CHECKPOINT,
+            };
+            let long = looked.is_ok_and(|(_, logged, copied)| logged - copied >= enough);
             if long && !self.clerk.start(Order::Copy) {
                 self.checkpoint("PASSIVE");
             }

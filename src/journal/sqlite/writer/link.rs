@@ -1,7 +1,7 @@
 //! The ways to the writer: through its thread, which shares a sync among all who wait, or past it
 //! where there is nobody to share with.
 
-use super::{BATCH, Job, Writer};
+use super::{Job, ROOM, Writer};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,7 @@ impl Queue {
         }
         into.append(&mut waiting.jobs);
         // After a crowd: the next one is smaller.
-        waiting.jobs.shrink_to(BATCH);
+        waiting.jobs.shrink_to(ROOM);
     }
 
     /// Takes the last jobs; there will be no more.

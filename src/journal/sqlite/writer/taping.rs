@@ -17,7 +17,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::sync::Arc;
 
 /// After so many turns without anybody else's in between, the tape is used.
-const ALONE: u32 = 3;
+pub(super) const ALONE: u32 = 3;
 /// How many entries a round holds before it is filed.
 const MANY: usize = 1024;
 

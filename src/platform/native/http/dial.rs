@@ -130,7 +130,7 @@ pub(super) struct TooLong;
 /// The connection was to go through a proxy, which may have refused it. Its address is not told: it may hold
 /// credentials.
 #[derive(Debug, thiserror::Error)]
-#[error("the proxy did not let it through")]
+#[error("the way through the proxy failed")]
 pub(super) struct AtProxy(#[source] Broken);
 
 /// The environment names a proxy that speaks something else than HTTP.

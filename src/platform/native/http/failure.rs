@@ -91,13 +91,17 @@ fn before_sending(error: &legacy::Error, found: &Found<'_>, sent: Sent, place: &
         _ if found.no_address => "its name has no address".to_owned(),
         _ if found.too_long => "it took too long".to_owned(),
         Some(io) => io.kind().to_string(),
-        None if found.at_proxy => "the proxy did not let it through".to_owned(),
+        None if found.at_proxy => "it was not let through".to_owned(),
         None => "it could not be made".to_owned(),
+    };
+    let through = match found.at_proxy {
+        true => " through the proxy",
+        false => "",
     };
     Failure::new(
         FailureKind::Connect,
         sent,
-        format!("no connection to {place}: {why}"),
+        format!("no connection to {place}{through}: {why}"),
     )
 }
 

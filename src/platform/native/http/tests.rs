@@ -103,9 +103,27 @@ async fn t01_a_proxy_that_refuses_lets_nothing_out_and_its_credentials_are_not_t
         assert_eq!(failure.sent, Sent::No, "{refusal}");
         assert_eq!(failure.kind, FailureKind::Connect, "{refusal}");
         let told = format!("{failure:?}");
-        assert!(told.contains("the proxy did not let it through"), "{told}");
+        assert!(told.contains("through the proxy: it was not let"), "{told}");
         assert!(!told.contains("secret") && !told.contains("bWU6"), "{told}");
         seen.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn t01_a_proxy_where_nobody_listens_is_not_taken_for_the_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = listener.local_addr().unwrap();
+    drop(listener);
+    let proxies = Matcher::builder().all(format!("http://{nobody}")).build();
+    let transport = transport(proxies);
+    for url in ["http://shop.example/pay", "https://shop.example/pay"] {
+        let failure = ask(&transport, url).await.unwrap_err();
+        assert_eq!(failure.sent, Sent::No, "{url}");
+        let told = format!("{failure:?}");
+        assert!(
+            told.contains("through the proxy: connection refused"),
+            "{told}"
+        );
     }
 }
 

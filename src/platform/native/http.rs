@@ -44,11 +44,11 @@ const OURS: [&str; 9] = [
 /// Lines that every request has, if the operation brings none of that name.
 const OUR_OWN: [(HeaderName, HeaderValue); 2] = [
     (header::ACCEPT, HeaderValue::from_static("*/*")),
-    (
-        header::USER_AGENT,
-        HeaderValue::from_static(concat!("samekey/", env!("CARGO_PKG_VERSION"))),
-    ),
+    (header::USER_AGENT, WHO),
 ];
+
+/// Who asks, as servers and proxies see it.
+const WHO: HeaderValue = HeaderValue::from_static(concat!("samekey/", env!("CARGO_PKG_VERSION")));
 
 /// No attempt takes longer, whatever it is allowed: a sum of times must not overflow.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -208,11 +208,10 @@ struct Place {
 impl Place {
     fn of(text: &str, proxies: Option<&Matcher>) -> Result<Place, Failure> {
         let origin = Origin::of(text).map_err(|why| unsendable(why.to_string()))?;
-        let uri: Uri = text.parse().map_err(|why| {
-            unsendable(format!(
-                "the URL cannot be sent: {why}; percent-encode what no URL may hold"
-            ))
-        })?;
+        let cannot = |why: &dyn fmt::Display| unsendable(format!("the URL cannot be sent: {why}"));
+        // What a browser makes of it: steps like `..` taken, and what no URL may hold encoded.
+        let url = url::Url::parse(text).map_err(|why| cannot(&why))?;
+        let uri: Uri = url.as_str().parse().map_err(|why| cannot(&why))?;
         Ok(Place {
             text: text.into(),
             shown_to_proxy: proxies.and_then(|proxies| dial::shown_to_proxy(proxies, &uri)),
@@ -299,7 +298,9 @@ fn request<'a>(
             lines.insert(name, value);
         }
     }
-    if let Some(shown) = &place.shown_to_proxy {
+    if let Some(shown) = &place.shown_to_proxy
+        && !lines.contains_key(header::PROXY_AUTHORIZATION)
+    {
         lines.insert(header::PROXY_AUTHORIZATION, shown.clone());
     }
     Ok(request)

@@ -86,7 +86,9 @@ impl Inner {
             let carrier = self.proxy.clone().call(proxy.uri().clone()).await?;
             return Ok(Line::over(carrier, true));
         }
-        let mut tunnel = Tunnel::new(proxy.uri().clone(), self.proxy.clone());
+        let who = http::HeaderMap::from_iter([(http::header::USER_AGENT, super::WHO)]);
+        let tunnel = Tunnel::new(proxy.uri().clone(), self.proxy.clone());
+        let mut tunnel = tunnel.with_headers(who);
         if let Some(credentials) = proxy.basic_auth() {
             tunnel = tunnel.with_auth(credentials.clone());
         }
@@ -99,9 +101,7 @@ impl Inner {
 pub(super) fn shown_to_proxy(proxies: &Matcher, to: &http::Uri) -> Option<http::HeaderValue> {
     let is_open = to.scheme() == Some(&http::uri::Scheme::HTTP);
     let proxy = proxies.intercept(to).filter(|_| is_open);
-    let mut shown = proxy.as_ref().and_then(Intercept::basic_auth)?.clone();
-    shown.set_sensitive(true);
-    Some(shown)
+    proxy.as_ref().and_then(Intercept::basic_auth).cloned()
 }
 
 impl Service<http::Uri> for Dialler {

@@ -71,12 +71,16 @@ pub(super) fn explain(
 }
 
 fn before_sending(error: &legacy::Error, found: &Found<'_>, sent: Sent, place: &Place) -> Failure {
+    let through = match found.at_proxy {
+        true => " through the proxy",
+        false => "",
+    };
     if let Some(tls) = found.tls {
         let why = short(&tls.to_string());
         return Failure::new(
             FailureKind::Tls,
             sent,
-            format!("no secure connection to {place}: {why}"),
+            format!("no secure connection to {place}{through}: {why}"),
         );
     }
     if !error.is_connect() {
@@ -93,10 +97,6 @@ fn before_sending(error: &legacy::Error, found: &Found<'_>, sent: Sent, place: &
         Some(io) => io.kind().to_string(),
         None if found.at_proxy => "it was not let through".to_owned(),
         None => "it could not be made".to_owned(),
-    };
-    let through = match found.at_proxy {
-        true => " through the proxy",
-        false => "",
     };
     Failure::new(
         FailureKind::Connect,

@@ -62,7 +62,7 @@ impl Default for SqliteOptions {
     fn default() -> Self {
         SqliteOptions {
             patience: Duration::from_secs(5),
-            reserve: 4 << 20,
+            reserve: 8 << 20,
             accept_loss: false,
             network: false,
         }
@@ -84,7 +84,7 @@ impl SqliteOptions {
         self
     }
 
-    /// Bytes laid by for a full disk, from which outcomes are still recorded: 4 MiB, enough for some
+    /// Bytes laid by for a full disk, from which outcomes are still recorded: 8 MiB, enough for some
     /// thousand. With less, what was written lately is filed sooner, which costs many callers some speed;
     /// with 0 a full disk leaves outcomes unrecorded.
     #[must_use]

@@ -176,7 +176,7 @@ async fn a_journal_on_a_full_disk_can_be_opened_and_settled() {
 
 #[tokio::test]
 async fn a_disk_that_cannot_be_written_is_named_and_can_still_be_looked_at() {
-    let Some(disk) = Disk::new("8m") else {
+    let Some(disk) = Disk::new("16m") else {
         return;
     };
     let path = disk.journal();

@@ -158,10 +158,11 @@ impl Tape {
         (self.last.piece > self.filed.piece).then_some(self.last)
     }
 
-    /// A reserve must be enough to file two rounds on a full disk.
+    /// A reserve must be enough to file two rounds on a full disk, also where each row leaves half of its page
+    /// empty.
     pub(super) fn suit(&mut self, reserve: u64) {
         if reserve > 0 {
-            self.most = (reserve / 2).clamp(LEAST, HALF);
+            self.most = (reserve / 4).clamp(LEAST, HALF);
         }
     }
 

@@ -48,10 +48,8 @@ const QUICK: Duration = Duration::from_micros(500);
 /// Up to how many operations under way a write is done on the caller's own thread, with a sync and without.
 const FEW: usize = 1;
 const SOME: usize = 16;
-/// Pages in the log before they are copied into the journal: few where only rounds are filed, as what is soon
-/// written over stays in the processor's cache.
+/// Pages in the log before they are copied into the journal, if no clerk has done so.
 const CHECKPOINT: i64 = 512;
-const CHECKPOINT_OF_ROUNDS: i64 = 128;
 /// How many pages may have been written before the log's length is looked at again.
 const LOOK_AFTER: i64 = 128;
 
@@ -220,11 +218,7 @@ impl Writer {
         if self.unseen_pages >= LOOK_AFTER && self.clerk.is_free() {
             self.unseen_pages = 0;
             let looked = checkpoint(&self.connection, "NOOP");
-            let enough = match self.turns >= taping::ALONE {
-                true => CHECKPOINT_OF_ROUNDS,
-                false => CHECKPOINT,
-            };
-            let long = looked.is_ok_and(|(_, logged, copied)| logged - copied >= enough);
+            let long = looked.is_ok_and(|(_, logged, copied)| logged - copied >= CHECKPOINT);
             if long && !self.clerk.start(Order::Copy) {
                 self.checkpoint("PASSIVE");
             }

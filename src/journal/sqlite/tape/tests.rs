@@ -477,8 +477,8 @@ fn a_round_is_never_longer_than_the_reserve_can_file_twice() {
     let mut scene = Scene::new();
     for (reserve, most) in [
         (0, HALF),
-        (1 << 20, 1 << 19),
-        (3 << 20, 3 << 19),
+        (2 << 20, 1 << 19),
+        (6 << 20, 3 << 19),
         (1 << 30, HALF),
     ] {
         scene.tape.most = HALF;

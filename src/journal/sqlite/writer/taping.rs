@@ -17,7 +17,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::sync::Arc;
 
 /// After so many turns without anybody else's in between, the tape is used.
-pub(super) const ALONE: u32 = 3;
+const ALONE: u32 = 3;
 /// How many entries a round holds before it is filed.
 const MANY: usize = 1024;
 
@@ -108,7 +108,6 @@ impl Writer {
                 // Somebody who reads may still have it.
                 let filed = filed.and_then(Arc::into_inner);
                 self.spare = filed.map(Lately::emptied).unwrap_or_default();
-                self.unseen_pages += LOOK_AFTER;
             }
             Some(Done::Copied(Ok(()))) | None => {}
             // A round that could not be filed for want of space is filed when there is some.
@@ -129,13 +128,14 @@ impl Writer {
         })
     }
 
-    /// Has a long round filed behind our back. The turn is ours.
-    pub(super) fn hand_over(&mut self) -> Result<(), JournalError> {
+    /// Has a long round filed behind our back, if that can begin now. The turn is ours.
+    pub(super) fn hand_over(&mut self) -> Result<bool, JournalError> {
         if !self.wants_filing() || self.filing.is_some() || !self.clerk.is_free() {
-            return Ok(());
+            return Ok(false);
         }
         let next = self.tape.next_round();
-        if let Some(end) = self.on_tape(next)? {
+        let next = self.on_tape(next)?;
+        if let Some(end) = next {
             let held = self.held;
             let mut lately = self.lately.lock();
             let next = std::mem::take(&mut self.spare);
@@ -145,7 +145,7 @@ impl Writer {
             self.filing = Some(Filing { end, held });
             self.clerk.start(Order::File(round, held));
         }
-        Ok(())
+        Ok(next.is_some())
     }
 
     /// Whether a batch can go onto the tape.
@@ -160,9 +160,13 @@ impl Writer {
 
     /// Waits until the clerk has filed the round before, so that the next can begin: quicker than filing both here.
     pub(super) fn make_room(&mut self) -> Result<(), JournalError> {
-        let done = self.clerk.wait();
-        self.heed_clerk(done)?;
-        self.hand_over()
+        while !self.hand_over()? {
+            match self.clerk.wait() {
+                Some(done) => self.heed_clerk(Some(done))?,
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     /// Whether it is time to file what is on the tape.

@@ -143,10 +143,10 @@ async fn a_begin_in_company_does_not_pass_the_reserve() {
 
 #[tokio::test]
 async fn who_finds_the_tape_full_waits_for_one_round_to_be_filed_and_writes_on_there() {
-    let (_folder, journal, _) = alone().await;
+    let (folder, journal, _) = alone().await;
     let queue = Queue::default();
     with_writer(&journal, |writer| {
-        for i in 0..24 {
+        for i in 0..60 {
             let mut entry = sample(journal.owner(), "ann", &format!("long {i}"), 0);
             Arc::make_mut(&mut entry.frozen).body = Kept::Plain(vec![7; 200_000].into());
             let (waiter, answer) = Waiter::new();
@@ -157,7 +157,10 @@ async fn who_finds_the_tape_full_waits_for_one_round_to_be_filed_and_writes_on_t
         }
     });
     let listing = journal.list(crate::journal::Query::default()).await;
-    assert_eq!(listing.unwrap().entries.len(), 6 + 24);
+    assert_eq!(listing.unwrap().entries.len(), 6 + 60);
+    // Twelve megabytes went through it.
+    let log = fs::metadata(folder.path().join("j-wal")).unwrap();
+    assert!(log.len() < 6 << 20, "a log of {} bytes", log.len());
 }
 
 #[tokio::test]

@@ -161,7 +161,8 @@ impl<'a> Ride<'a> {
         Ok((ride, receipt))
     }
 
-    /// Begins with what proves that the entry is ours, and obeys until there is an end; `None` if somebody else drives the entry now.
+    /// Begins with what proves that the entry is ours, and obeys until there is an end; `None` if somebody
+    /// else drives the entry now.
     async fn run(&mut self, receipt: Receipt, mut now: Now) -> Result<Option<Outcome>, Error> {
         let mut event = Event::Drive(receipt);
         loop {

@@ -117,7 +117,7 @@ impl SqliteOptions {
 /// one sync of the disk when it is alone, and shares it with others when it is not. While nothing else
 /// is under way and the disk is quick (the last sync took less than half a millisecond), a write is
 /// done on the caller's own thread, as the way to another and back would take longer. Another thread
-/// copies the log into the journal when it has grown long, to 2 to 8 MB. Futures need no particular runtime.
+/// copies the log into the journal when it has grown to some megabytes. Futures need no particular runtime.
 ///
 /// Clones share one handle. Opening and dropping the last clone block for some milliseconds: the one
 /// checks the file, the other finishes what is queued and closes it.
